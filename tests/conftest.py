@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For all tests: what a run leaves out, and where C is built."""
+"""Hooks and fixtures of all tests: the selection of tests, and the directories where C is built."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from packaging.requirements import Requirement
 pytest_plugins = ["pytester"]
 
 _PASSED: Final = "tests/passed"
-# Distributions that some tests need, and that no extra has.
+# Distributions that some tests need and that are not in any extra.
 _NO_EXTRA: Final = {"torch"}
 
 
@@ -40,7 +40,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # A shell's background jobs ignore it, and so would each process that a test interrupts.
+    # A shell's background jobs ignore SIGINT, and each process that a test interrupts would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for line in (
         "extra(name): skipped unless all packages of this extra of minrpc-harness are installed",
@@ -91,7 +91,7 @@ def pytest_terminal_summary(
 
 
 def _platform(item: pytest.Item) -> str:
-    """The name of the platform that the test runs on; "" for one without a device."""
+    """The name of the test's platform; "" for a test without a device."""
     callspec = getattr(item, "callspec", None)
     values = callspec.params.values() if callspec is not None else ()
     return next((value.name for value in values if isinstance(value, Target)), "")
@@ -99,7 +99,8 @@ def _platform(item: pytest.Item) -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Before any fixture; skipped here, all tests of an extra are one line of the summary."""
+    """Skips a test whose extra is not installed. A skip here, before any fixture, makes all tests of an extra
+    one line of the summary."""
     for mark in item.iter_markers("extra"):
         (extra,) = mark.args
         if missing := _missing_packages(extra):
@@ -132,7 +133,7 @@ def _is_installed(name: str) -> bool:
 
 
 class _CompilerHere:
-    """As minrpc.tuning's compiler process, in a thread of this process."""
+    """Acts as minrpc.tuning's compiler process, in a thread of this process."""
 
     def build(self, sources: Sources, toolset: Toolset, base: int | None, timeout_s: float) -> Built:
         return built(sources, toolset, base)
@@ -143,7 +144,7 @@ class _CompilerHere:
 
 @pytest.fixture(scope="module")
 def compiler_here(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Candidates are compiled in this process, in processes of their own with --all.
+    """Candidates are compiled in this process; with --all, in separate processes.
 
     Each such process is a Python that imports the package; tests/unit/tuning/test_compilers.py has them.
     """

@@ -15,7 +15,7 @@ from minrpc.program import read_program
 
 
 def need_tools(*tools: str) -> None:
-    """Skips the test when one of these programs is not there."""
+    """Skips the test if one of these programs is missing."""
     missing = [tool for tool in tools if shutil.which(tool) is None]
     if missing:
         packages = " ".join({"ninja": "ninja-build", "c++": "g++"}.get(tool, tool) for tool in missing)
@@ -23,7 +23,7 @@ def need_tools(*tools: str) -> None:
 
 
 def compiles(compiler: str, *flags: str) -> bool:
-    """Whether the compiler makes a program with these flags: not every one has every library."""
+    """True if the compiler can make a program with these flags; some compilers lack libraries."""
     command = [compiler, *flags, "-x", "c", "-", "-o", "/dev/null"]
     source = b"#include <stdlib.h>\nint main(void) { return 0; }\n"
     return subprocess.run(command, input=source, capture_output=True, check=False).returncode == 0
@@ -32,7 +32,8 @@ def compiles(compiler: str, *flags: str) -> bool:
 def build(source: Path, directory: Path, *options: str, env: Mapping[str, str] | None = None) -> Path:
     """Configures and builds a CMake project; returns the directory of its programs.
 
-    Files of an earlier run in the directory are brought up to date. Of two runs at once the second waits.
+    Files of an earlier run in the directory are brought up to date. If two runs use it at once, the second
+    waits.
     """
     with (directory / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -43,7 +44,7 @@ def build(source: Path, directory: Path, *options: str, env: Mapping[str, str] |
 
 
 def of_another_build(elf: Path, copy: Path) -> Path:
-    """A copy of the program with another build ID: all else that runs is the same."""
+    """A copy of the program with another build ID and the same code."""
     content = elf.read_bytes()
     build_id = bytes.fromhex(read_program(elf).build_id)
     assert content.count(build_id) == 1

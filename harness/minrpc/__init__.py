@@ -8,7 +8,7 @@ with open_device("posix") as device:
 One step at a time: `Target.named("posix")` -> `build` -> `Firmware` -> `start` -> `RunningDevice` ->
 `connect` -> `Device`. `open_device` takes any of them, and goes the rest of the way.
 
-Each name is imported at its first use: the parts below don't load each other.
+Each name is imported at its first use, so that a program loads only the parts that it uses.
 """
 
 from collections.abc import Mapping

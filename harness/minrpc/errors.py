@@ -18,12 +18,12 @@ _WIDTH = 110
 _CONSOLE_LINES = 8
 _WIRE_BYTES = 48
 _WIRE_LINES = 4
-# All but tabs and ends of lines: ESC and C1 move the cursor, BEL rings.
+# Control characters except tabs and ends of lines: ESC and C1 move the cursor, BEL rings.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 
 
 def visible(text: str) -> str:
-    """`text` as a terminal may have it: control characters, which a device may have sent, as escapes."""
+    """`text` for a terminal: control characters, which a device may have sent, become escapes."""
     return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
@@ -125,7 +125,7 @@ class HarnessError(Exception):
 
 
 def _wrap(line: str) -> list[str]:
-    """All of `line`, on as many lines as it takes: the advice stands at the end of many a tool's message."""
+    """All of `line`, wrapped and never cut: many tools put the advice at the end of a message."""
     text = line.expandtabs(4)
     indent = "  " + text[: len(text) - len(text.lstrip())]
     wrapped = textwrap.wrap(
@@ -159,7 +159,7 @@ def _wire_lines(wire: bytes | str | None) -> list[str]:
 
 
 class ConfigurationError(HarnessError):
-    """An option, an environment variable or a platform file does not make sense."""
+    """An option, an environment variable or a platform file is wrong."""
 
     default_next_step = "correct it, or run `minrpc platforms` for the names that are known"
 
@@ -181,7 +181,8 @@ class ModuleError(ConfigurationError):
 
 
 class BuildError(HarnessError):
-    """The firmware did not build. `log_path` holds the tool's whole output, `details` its first errors."""
+    """The build of the firmware failed. `log_path` holds the tool's whole output, `details` its first
+    errors."""
 
     default_next_step = "correct the first error above; the whole output is in the log file"
     most_details = 14
@@ -226,7 +227,7 @@ class LinkerError(BuildError):
 
 
 class UndefinedSymbolsError(LinkerError):
-    """Symbols that neither the sources, nor the libraries, nor the firmware have. names: which."""
+    """Symbols that neither the sources, nor the libraries, nor the firmware have. names: the symbols."""
 
     def __init__(self, message: str, names: Sequence[str] = (), details: Sequence[str] = ()) -> None:
         super().__init__(message, details=details, next_step=self.default_next_step)
@@ -375,7 +376,7 @@ class PortBusyError(HarnessError):
 
 
 class BoardBusyError(PortBusyError):
-    """Every board that would do is used by another process.
+    """Another process uses each board that matches.
 
     holders: each as "BOARD: pid N of USER (COMMAND) for TIME"; BOARD is the port where a port is named.
     """
@@ -406,13 +407,13 @@ class ResetError(HarnessError):
 
 
 class WrongBoardError(HarnessError):
-    """The device at a link was built for another board than was named."""
+    """The device at a link was built for another board than the named board."""
 
     default_next_step = "name the board that is there, or the port of the other"
 
 
 class BoardLostError(HarnessError):
-    """A board does not come back, so it judges no more."""
+    """A board does not answer any more, so it can't judge further candidates."""
 
     default_next_step = "reset it; reset_command or reset_line in minrpc.toml would do that after a crash"
 
@@ -436,7 +437,7 @@ class DeadlineError(HarnessError):
     """Time ran out. `stage`, `wall_s` and `cpu_s` tell the step and the time.
 
     written: for a write that was cut short, how many bytes had gone out (8-bit bytes).
-    limit: which of the limits that can be set it was: "call" or "total"; "" for another.
+    limit: the name of the limit if the user can set it, "call" or "total"; else "".
     """
 
     default_next_step = "look at the console; if the work is only slow, raise the stage's limit"

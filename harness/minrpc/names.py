@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names in messages: those that are there, and those that somebody may have meant."""
+"""Names in messages: lists of known names, and names that the user may have meant."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ _NEAR = 3
 
 
 def listed(names: Iterable[str], most: int) -> str:
-    """The first of the names, and whether there are more: "a, b, …"; "none" when there is none."""
+    """The first names, with an ellipsis if there are more: "a, b, …"; "none" without names."""
     known = list(names)
     return ", ".join(known[:most] + ["…"] * (len(known) > most)) or "none"
 
 
 def near_or_all(name: str, known: Iterable[str]) -> list[str]:
-    """Those of `known` that look like `name`, the nearest first; all of them when none does."""
+    """The names in `known` that look like `name`, the nearest first; all names if none does."""
     names = list(known)
     return difflib.get_close_matches(name, names, _NEAR) or names
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """ "did you mean a or b", of those that look like `name`; "" when none does."""
+    """ "did you mean a or b", with the known names that look like `name`; "" if none does."""
     near = difflib.get_close_matches(name, list(known), _NEAR)
     return f"did you mean {' or '.join(near)}" if near else ""
 
 
 def text_name(name: object, of: str) -> str:
-    """The name itself. Raises TypeError for other than a text: "a function's name is a text, not 5"."""
+    """The name itself. Raises TypeError for a value that is not a text: "a function's name is a text, not
+    5"."""
     if not isinstance(name, str):
         raise TypeError(f"a {of}'s name is a text, not {name!r}")
     return name

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Measure and show: 0, or 1 when a part could not be measured. No number makes it fail."""
+    """Measure and show; returns 0, or 1 if a part could not be measured. No number makes it fail."""
     plan = Plan(_targets(arguments), _groups(arguments), _rounds(arguments))
     report = run(plan, lambda line: print(f"bench: {line}", file=sys.stderr, flush=True))
     print(report_text(report))

@@ -19,7 +19,7 @@ from minrpc_bench.rows import Goal, Row
 
 _MIB: Final = 1 << 20
 # An emulated UART takes 30 us a byte to the device, and 4 us back. A copy to the device goes in messages of
-# 64 KiB, so the ratio of one shows that of any number; one back is asked for by one message.
+# 64 KiB, so the ratio of one message holds for any number; a copy back takes one request.
 _UP: Final = {"process": (512, 512), "qemu": (256, 256)}
 _BACK: Final = (512, 512)
 _CALLS: Final = {"process": 5, "qemu": 1}
@@ -35,7 +35,7 @@ def random_int8(shape: tuple[int, ...]) -> npt.NDArray[np.int8]:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A copy of `nbytes` by `run`; its name tells shape and direction."""
+    """A copy of `nbytes` by `run`; its name has shape and direction."""
 
     name: str
     nbytes: int
@@ -43,7 +43,7 @@ class Copy:
 
 
 def copies_of(device: Device, platform: Platform) -> tuple[Copy, Copy]:
-    """To the device, and back."""
+    """The copies to the device and back."""
     up, back = random_int8(_UP[platform.starts]), random_int8(_BACK)
     target, source = device.empty(up.shape, np.int8), device.array(back)
     return (
@@ -57,13 +57,14 @@ def _text(host: npt.NDArray[np.int8]) -> str:
 
 
 def measure(peers: Peers, rounds: int) -> list[Row]:
-    """Throughput of int8 arrays each way."""
+    """Throughput of int8 arrays in each direction."""
     starts = peers.platform.starts
     rounds = min(rounds, _MOST_ROUNDS[starts])
     with (
         running_device(peers.server) as (device, running),
         running_raw(peers.raw) as raw,
-        # Processes stream at the same time; an emulator's bytes go one by one, and wake who waits for them.
+        # Two processes stream in parallel; an emulator transfers single bytes, and each wakes the waiting
+        # process.
         on_one_cpu(running, raw.running) if starts == "qemu" else nullcontext(),
     ):
         up, back = copies_of(device, peers.platform)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Instructions of a call and of a copied byte: exact counts, by the plugin in QEMU.
 
-From the first byte of the request to the wait for the next one, interrupts and all. The request arrives as
-fast as the interrupt takes it: when a byte comes after the device went to wait, waking up is counted as well,
-and how often that happens is up to the host: a row has the least of several counts.
+Counted from the first byte of the request to the wait for the next request, with interrupts. The request
+arrives as fast as the interrupt handler takes its bytes. If a byte comes after the device began to wait,
+waking up is counted, too, and the host decides how often that happens. So a row has the least of several
+counts.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from minrpc_bench.copies import random_int8
 from minrpc_bench.peers import Peers
 from minrpc_bench.rows import Goal, Row
 
-# The interrupt by which the bare-metal port receives; on others nothing is counted here.
+# The bare-metal port's receive interrupt; on other ports nothing is counted.
 _RECEIVES: Final = "link_receive_isr"
-# As much as fits one message and the port's ring.
+# Bytes that fit into one message and the port's ring.
 _BYTES: Final = 4096
 _SHOWN: Final = 4
-# Waking up only adds: the least of several is without it.
+# Waking up only adds instructions, so the least of several counts is without it.
 _REPEATS: Final = 5
 _GOALS: Final = {"inc": Goal("at most", 3500, "value"), "byte": Goal("at most", 35, "value")}
 
@@ -42,7 +43,7 @@ def measure(peers: Peers) -> list[Row]:
     ):
         rows = []
         for name, goal, parts, run in _work(device):
-            run()  # The first run also asks the device.
+            run()  # The first run also has the session's requests.
             counted = min((_counted(counters, run) for _ in range(_REPEATS)), key=lambda item: item.total)
             value, note = counted.total / parts, _most(counted, image, parts)
             platform = peers.platform.name
@@ -69,6 +70,6 @@ def _work(device: Device) -> list[tuple[str, Goal, int, Callable[[], object]]]:
 
 
 def _most(counted: Counts, image: Image, parts: int) -> str:
-    """The functions with most of the instructions."""
+    """The functions with the most instructions."""
     functions = list(counted.by_function(image).items())[:_SHOWN]
     return ", ".join(f"{name} {count / parts:.4g}" for name, count in functions)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A transport that counts bytes, and that can answer a call again without the device."""
+"""A transport that counts bytes, and can repeat the answer to a call without the device."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Traffic(NamedTuple):
 class MeteredTransport:
     """`inner`, with its bytes counted.
 
-    replays: nothing is sent, and each read gives the last answer. A call then makes no system call: its time
-    is this program's own, without link, device and kernel.
+    replays: nothing is sent, and each read gives the last answer again. A call then makes no system call: its
+        time is this program's own, without link, device and kernel.
     """
 
     def __init__(self, inner: Transport) -> None:
@@ -32,7 +32,8 @@ class MeteredTransport:
         self._answer = b""
 
     def write(self, data: bytes, timeout_s: float) -> None:
-        """As `Transport.write`. A writer comes again with the bytes that a slow far end has not taken."""
+        """As `Transport.write`. Bytes that a slow far end has not taken are written again, and counted
+        once."""
         if self.replays:
             return
         try:

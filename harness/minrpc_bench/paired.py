@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two things measured in turns, so that a disturbance of one disturbs the other."""
+"""Measures two actions in turns, so that a disturbance affects both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statistics import median
 from typing import Final
 
 Clock = Callable[[], float]
-"""Gives seconds: of the wall's time, or of a process's."""
+"""A clock in seconds: wall time, or a process's CPU time."""
 WALL: Final[Sequence[Clock]] = (time.perf_counter,)
 
 
@@ -30,7 +30,8 @@ class Paired:
 
 
 def pair(values: Sequence[float], baselines: Sequence[float]) -> Paired:
-    """From the seconds of each round. Raises ValueError for no rounds, or not as many of each."""
+    """The result from the seconds of each round. Raises ValueError without rounds, and for different numbers
+    of them."""
     if not values or len(values) != len(baselines):
         raise ValueError(f"{len(values)} values and {len(baselines)} baselines make no pairs")
     ratios = [value / baseline for value, baseline in zip(values, baselines, strict=True)]
@@ -69,7 +70,7 @@ def interleave(
 def _round(
     function: Callable[[], object], calls: int, clocks: Sequence[Clock], after: Callable[[], object]
 ) -> list[float]:
-    """For each clock the median of the calls."""
+    """The median of the calls by each clock."""
     times = []
     for _ in range(calls):
         begin = [clock() for clock in clocks]

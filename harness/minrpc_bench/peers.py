@@ -25,7 +25,7 @@ RAW_OPTIONS: Final = ("-DMINRPC_RAW=ON",)
 """CMake options that build `zephyr-app/bench` in place of the server."""
 
 READY: Final = b"!"
-"""The raw firmware sends it at its start, and when it has taken all bytes of a command."""
+"""The character that the raw firmware sends at its start, and after it has taken all bytes of a command."""
 
 _START_S: Final = 30.0
 # The longest pause of a link before the run fails.
@@ -81,8 +81,8 @@ def cpu_clock(*running: RunningDevice) -> Callable[[], float]:
 def on_one_cpu(*running: RunningDevice) -> Iterator[None]:
     """Keep this thread and the processes of `running` on one CPU, so that the scheduler treats all alike.
 
-    Emulators that are started meanwhile go there, too. With two CPUs a process is woken now on this, now on
-    that, and the time for seconds on end is that of waking a sleeping CPU.
+    Emulators that are started meanwhile run on this CPU, too. With two CPUs the scheduler wakes a process on
+    either, and for seconds the measured time may be that of waking a sleeping CPU.
     """
     allowed = os.sched_getaffinity(0)
     processes = [device.process.pid for device in running if device.process is not None]
@@ -99,7 +99,7 @@ def _threads(process: int) -> list[int]:
 
 
 def expect_ready(running: RunningDevice) -> None:
-    """Read the character that the raw firmware starts with. Raises HarnessError when none comes."""
+    """Read the raw firmware's first character. Raises HarnessError if no character comes."""
     came = running.transport.read(_START_S)
     if came != READY:
         running.check()
@@ -126,7 +126,7 @@ class Raw:
         os.set_blocking(self._fd, False)
 
     def echo_all(self) -> None:
-        """The device echoes for the rest of its life: the count is larger than all bytes ever sent."""
+        """Make the device echo until its end: the count is larger than the number of all bytes sent."""
         os.write(self._fd, command("e", _MOST))
 
     def pings(self, data: bytes) -> Callable[[], None]:
@@ -142,7 +142,7 @@ class Raw:
         return self._streams(command("s", len(data)) + data, len(READY))
 
     def gives(self, size: int) -> Callable[[], None]:
-        """A function that has the device send `size` bytes, and reads them."""
+        """A function that makes the device send `size` bytes, and reads them."""
         return self._streams(command("g", size), size)
 
     def _ping(self, data: bytes) -> None:

@@ -27,7 +27,8 @@ _CALLS: Final = 200
 
 
 def measure(peers: Peers) -> list[Row]:
-    """A row for each kind of counting, on a platform that QEMU runs: the least of a few rounds, in turns."""
+    """A row for each kind of counting, on a platform that QEMU runs: the least of a few rounds, measured in
+    turns."""
     if peers.platform.starts != "qemu":
         return []
     core, _ = core_or_reason(peers.platform)

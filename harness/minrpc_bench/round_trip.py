@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of functions that do next to nothing, against an echo of as many bytes, and by our own CPU time."""
+"""Calls of trivial functions, compared with an echo of as many bytes, and this program's own CPU time for
+them."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _OWN_ROUNDS: Final = 7
 
 
 def calls_of(device: Device) -> dict[str, Callable[[], object]]:
-    """The calls that are timed: an integer in and out, and three tensors of one and two elements."""
+    """The timed calls: an integer in and out, and three tensors of one and two elements."""
     library = device.system_lib()
     inc, add = library["inc"], library["add"]
     a = device.array(np.array([2, 3], np.int8))
@@ -33,7 +34,8 @@ def calls_of(device: Device) -> dict[str, Callable[[], object]]:
 
 
 def measure(peers: Peers, rounds: int) -> list[Row]:
-    """Two rows for each call. Only posix has goals: an emulated UART is slower than all that we do."""
+    """Two rows for each call. Only posix has goals: an emulated UART takes longer than all of this
+    program."""
     sizes, own = _metered(peers)
     platform = peers.platform
     note = "raw: echo of {} bytes by a C program on the same kind of link, all on one CPU"
@@ -62,7 +64,7 @@ def _metered(peers: Peers) -> tuple[dict[str, int], dict[str, float]]:
         meter = MeteredTransport(running.transport)
         with connect(running, transport=meter, direct=False) as device:
             for name, call in calls_of(device).items():
-                call()  # A first call also asks the device.
+                call()  # A first call also has the session's requests.
                 sizes[name] = max(meter.during(call))
                 own[name] = own_cpu_s(meter, call, _OWN_CALLS, _OWN_ROUNDS)
     return sizes, own

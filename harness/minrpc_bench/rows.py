@@ -22,7 +22,7 @@ class Goal:
     subject: Literal["ratio", "value"] = "ratio"
 
     def met_by(self, number: float) -> bool:
-        """Whether `number` is within the limit."""
+        """True if `number` is within the limit."""
         return number <= self.limit if self.kind == "at most" else number >= self.limit
 
 
@@ -48,7 +48,7 @@ class Row:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the goal is met; "" without a goal."""
+        """The word "met" or "missed"; "" without a goal."""
         number = self.value if self.goal and self.goal.subject == "value" else self.ratio
         if self.goal is None or number is None:
             return ""

@@ -34,12 +34,12 @@ _TEXT_GOAL: Final = Goal("at most", 8191, "value")
 _TIMER_GOAL: Final = Goal("at most", 550, "value")
 _RAM_GOAL: Final = Goal("at most", 767, "value")
 _PLATFORM: Final = "Cortex-M3, -Os"
-# TVM's runtime, which the goal was set against, leaves the timer to the port.
+# TVM's runtime, on which the goal is based, leaves the timer to the port.
 _TIMER: Final = "timer.c"
 _REFERENCE_TEXT: Final = {"v0.8.0": 14250, "v0.18.0": 16106}
 _OPTION: Final = re.compile(r"^#define MINRPC_(\w+) ([01])$", re.MULTILINE)
 
-# RAM that a port holds for the runtime, beside the receive buffer and the arena.
+# RAM that a port needs for the runtime, without the receive buffer and the arena.
 _STATE: Final = """#include <minrpc/server.h>
 struct minrpc_server server;
 struct minrpc_config config;
@@ -52,7 +52,7 @@ class Sizes(NamedTuple):
     sources: each of its files, built with the default options.
     state: RAM of its own state, the server and its configuration.
     bare: text without any option, and without the timer.
-    options: text that each option adds to a build with the others' defaults.
+    options: text that each option adds to a build with the defaults of all other options.
     """
 
     sources: list[SourceSize]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts of a device, against the same start of a program that prints one character."""
+"""Starts of a device, compared with the start of a program that prints one character."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _boot(peers: Peers, rounds: int) -> list[Row]:
 
 
 def _open(peers: Peers, rounds: int) -> list[Row]:
-    """The look whether the firmware is up to date included."""
+    """Opens and closes a device, with the check that the firmware is up to date."""
     name, starts = peers.platform.name, peers.platform.starts
 
     def raw() -> None:
@@ -90,6 +90,6 @@ def _open(peers: Peers, rounds: int) -> list[Row]:
 
 
 def cpu_s() -> float:
-    """CPU seconds of this process, and of those that it has waited for: compilers, emulators."""
+    """CPU seconds of this process and of its ended children: compilers, emulators."""
     both = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(used.ru_utime + used.ru_stime for used in both)

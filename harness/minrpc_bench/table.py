@@ -55,7 +55,7 @@ def notes(rows: Sequence[Row]) -> list[str]:
 
 
 def report_text(report: Report) -> str:
-    """All of a report."""
+    """The text of a whole report."""
     parts = ["\n".join(f"{name}: {value}" for name, value in report.about.items())]
     if report.rows:
         parts += [rows_table(report.rows), "\n".join(notes(report.rows))]

@@ -28,7 +28,7 @@ def amount(request: pytest.FixtureRequest) -> Amount:
 
 @pytest.fixture
 def lib(device: Device) -> SystemLibrary:
-    """The functions that the firmware was linked with."""
+    """The system library: the functions that the firmware was linked with."""
     return device.system_lib()
 
 
@@ -49,7 +49,7 @@ def own_shift(image: Firmware, running_device: RunningDevice) -> int:
 
 @pytest.fixture
 def need_memory(device: Device) -> Callable[[int], None]:
-    """Skips the test when the device has not so many bytes for arrays in one piece."""
+    """Skips the test if the device has less memory for arrays in one piece."""
 
     def need(nbytes: int) -> None:
         free = device.info().arena_largest_free
@@ -61,8 +61,8 @@ def need_memory(device: Device) -> Callable[[int], None]:
 
 @pytest.fixture
 def load(load: Callable[..., CFunctions], device: Device, need_memory: Callable[[int], None]) -> Load:
-    """As the plugin's, but for the library behind the functions; the tests' files take up to 20 KB of a
-    device."""
+    """As the plugin's fixture, but gives the library object, not its functions; the tests' files take up to
+    20 KB of a device."""
     need_memory(24_000)
     try:
         device.get_function("minrpc.code_alloc")

@@ -28,8 +28,8 @@ _MONITOR_S = 60.0
 class QemuReading(NamedTuple):
     """instructions: executed since QEMU started.
 
-    virtual_s: virtual time; None where the machine has no counter that shows it.
-    resolution_s: of that counter.
+    virtual_s: virtual time; None if the machine has no counter for it.
+    resolution_s: resolution of that counter.
     """
 
     instructions: int
@@ -39,7 +39,7 @@ class QemuReading(NamedTuple):
 
 @dataclass
 class QemuClock:
-    """Reads them, over QEMU's monitor. Readings of one clock compare with each other.
+    """Reads QEMU's clocks over its monitor. Only readings by the same object can be compared.
 
     epoch_s: the slower counter's value when the fast counter stood at zero.
     """
@@ -48,7 +48,7 @@ class QemuClock:
     epoch_s: float | None = None
 
     def read(self) -> QemuReading:
-        """Stop the guest, read, let it go on."""
+        """Stop the guest, read the clocks, and let the guest go on."""
         self._execute("stop")
         try:
             instructions: int = self._execute("query-replay")["icount"]
@@ -84,7 +84,7 @@ class QemuClock:
         return calendar.timegm((year + 1900, month + 1, *rest))
 
     def unwrapped(self, count: int, bits: int, hz: float, slow_s: float) -> float:
-        """Seconds of a counter of so many bits, its wraps by a slower one."""
+        """Seconds of a counter of `bits` bits; a slower counter gives its wraps."""
         if self.epoch_s is None:
             self.epoch_s = slow_s - count / hz
         period = (1 << bits) / hz
@@ -92,7 +92,7 @@ class QemuClock:
 
 
 def _q35(clock: QemuClock) -> float:
-    # Where the firmware has put it.
+    # The address that the firmware has given it.
     port = re.search(r"([0-9a-f]+)-[0-9a-f]+ [^\n]*acpi-tmr", clock.monitor_text("info mtree"))
     assert port is not None, "the machine has no power management timer"
     return clock.unwrapped(clock.monitor(f"i /w 0x{port[1]}") & 0xFFFFFF, 24, 3579545, clock.rtc_s())
@@ -101,7 +101,7 @@ def _q35(clock: QemuClock) -> float:
 def _fpga(base: int, hz: float) -> Callable[[QemuClock], float]:
     """The counters of an FPGA image whose I/O registers lie at `base`.
 
-    They are read as the processor would: some images let none but the secure state see them.
+    They are read as the processor reads them: in some images only the secure state has access.
     """
 
     def read(clock: QemuClock) -> float:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client that sends messages which no client should send: any session, any bytes at all, straight over a
-device's link."""
+"""A client that sends messages which no client should send: any session, any bytes, directly over a device's
+link."""
 
 from itertools import count
 
@@ -48,11 +48,11 @@ class RawLink:
 
     @property
     def session_id(self) -> int:
-        """Of the session that runs."""
+        """The id of the running session."""
         return self._session.session_id
 
     def open(self) -> None:
-        """Begin a session, in place of the one that runs."""
+        """Start a session, which replaces the running session."""
         deadline = self._deadline("session")
         self.send(self._session.start())
         while self._session.state is not SessionState.ESTABLISHED:
@@ -61,20 +61,20 @@ class RawLink:
                 self.send(self._session.start())
 
     def send(self, data: bytes) -> None:
-        """These bytes, as they are."""
+        """Send these bytes unchanged."""
         write_before(self._running.transport, data, self._deadline("write"))
 
     def send_message(self, kind: int, body: bytes = b"", session_id: int | None = None) -> None:
-        """One message in a good frame."""
+        """Send one message in a good frame."""
         identity = self.session_id if session_id is None else session_id
         self.send(encode_frame(encode_message(identity, MessageType(kind), body)))
 
     def frame(self, packet: bytes) -> bytes:
-        """The frame of an RPC packet, to be damaged."""
+        """The frame of an RPC packet, for a test that damages it."""
         return self._session.encode(packet)
 
     def exchange(self, packet: bytes) -> Reply:
-        """The answer to an RPC packet, its length in front: the first one that comes."""
+        """The first answer to an RPC packet, with its length in front."""
         self.send(self._session.encode(packet))
         deadline = self._deadline("answer")
         while True:
@@ -87,7 +87,7 @@ class RawLink:
         return self.exchange(encode_request(request, Dialect.V0_8_0))
 
     def values(self, request: Request) -> list[object]:
-        """Values of the answer, which must be no exception."""
+        """Values of the answer, which must not be an exception."""
         reply = self.request(request)
         assert isinstance(reply, Return), reply
         return list(reply.values)
@@ -116,7 +116,7 @@ class RawLink:
         return found.value
 
     def still_serves(self) -> bool:
-        """Whether the good request is answered, and right."""
+        """True if the good request gets the right answer."""
         return self.call(self.library_function("inc"), 41) == 42
 
     def receive_size(self) -> int:
@@ -135,7 +135,7 @@ class RawLink:
 
 
 def text_of(reply: Reply) -> str:
-    """The text of a reply that must be an exception, and must say something."""
+    """The text of a reply, which must be an exception with a text."""
     assert isinstance(reply, RemoteException), reply
     assert reply.text
     return reply.text

@@ -30,7 +30,7 @@ def test_int8_two_elements_and_one(device: Device) -> None:
 def test_int8_of_any_size(
     device: Device, need_memory: Callable[[int], None], name: str, shape: tuple[int, ...]
 ) -> None:
-    """The arguments are made on the device and read back: that is faster than to send them."""
+    """The arguments are made on the device and read back, which is faster than sending them."""
     need_memory(3 * int(np.prod(shape)) + 4096)
     a, b, result = (device.empty(shape, np.int8) for _ in range(3))
     for argument in (a, b):

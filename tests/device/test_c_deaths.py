@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loaded code that never comes back: the failure names the function, and the next session loads again."""
+"""Loaded code that never returns: the failure names the function, and the next session loads again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Load = Callable[..., LoadedLibrary]
 
 @pytest.fixture
 def kinds(load: Load, minrpc_shared: SharedDevice) -> LoadedLibrary:
-    """Of a device that is not used again."""
+    """Loads the library into a device that is not used again."""
     if minrpc_shared.target.serial_port is not None:
         pytest.skip("a board that hangs has to be reset by hand")
     return load("c/kinds.c")
@@ -53,7 +53,7 @@ def end_of(running: RunningDevice) -> type[HarnessError]:
 
 
 def tells(shared: SharedDevice) -> bool:
-    """A simulator's process dies without a word."""
+    """A simulator's process dies without a message."""
     return shared.name != "native_sim"
 
 
@@ -78,7 +78,7 @@ def test_a_stack_that_runs_out(
 def test_a_frame_far_larger_than_the_stack(
     kinds: LoadedLibrary, minrpc_shared: SharedDevice, running_device: RunningDevice
 ) -> None:
-    """A guard of some bytes is jumped over: the write goes to memory far below the stack."""
+    """The write skips a small guard: it goes to memory far below the stack."""
     if not tells(minrpc_shared):
         pytest.skip("its functions run on a stack of the host's, with memory of others below it")
     assert kinds["write_below"](100) == 1
@@ -92,7 +92,7 @@ def test_a_frame_far_larger_than_the_stack(
 def test_null_can_not_be_written(
     kinds: LoadedLibrary, minrpc_shared: SharedDevice, running_device: RunningDevice
 ) -> None:
-    """Where the core protects it, or nothing is there: vectors and code are as they were."""
+    """The core protects address 0, or no memory is there: vectors and code are unchanged."""
     with pytest.raises(end_of(running_device)) as caught:
         kinds["call_set_null"]()
     assert caught.value.stage == "call call_set_null"

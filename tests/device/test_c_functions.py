@@ -261,7 +261,7 @@ def test_variables(kinds: LoadedLibrary) -> None:
 
 
 def test_memory_is_zeroed_and_constructors_have_run(load: Load) -> None:
-    """Again, in the memory that the call before has left."""
+    """A second call uses the memory of the call before."""
     for _ in range(2):
         with load("c/kinds.c", linked=False) as kinds:
             assert kinds["was_started"]() == 42
@@ -287,7 +287,7 @@ def test_writing_outside_of_an_array_is_found(
 
 
 def test_writing_far_behind_an_array_is_found(kinds: LoadedLibrary, device: Device) -> None:
-    """As far as the guard reaches: further where more bytes cost nothing."""
+    """A write is found within the guard, which is larger if more bytes cost nothing."""
     if not device.rpc.facts.direct.usable:
         pytest.skip("the guards are of 8 bytes over a link")
     y = np.zeros(64, np.int8)
@@ -518,7 +518,8 @@ def test_code_that_is_too_large(load: Load, tmp_path: Path, kinds: LoadedLibrary
 
 
 def test_firmware_and_compiler_functions_can_be_called(load: Load, tmp_path: Path) -> None:
-    """strlen is the C library's; 64-bit division the compiler's on 32-bit processors."""
+    """strlen comes from the C library; on 32-bit processors 64-bit division comes from the compiler's
+    library."""
     (tmp_path / "uses.c").write_text(
         "#include <stdint.h>\n#include <string.h>\n"
         "uint64_t uses(const char *text, uint64_t a) { return a / strlen(text); }\n"
@@ -532,7 +533,7 @@ def test_flags(load: Load, flags: list[str]) -> None:
     assert y.tolist() == [0, 3, 6, 9, 12]
 
 
-# Names of Python's side, and names in the C that calls them.
+# Names that Python's objects have, and names in the generated C that calls the functions.
 NAMES = (
     *(
         "read",
@@ -553,8 +554,8 @@ NAMES = (
 
 @pytest.mark.once
 def test_names_of_c_win(load: Load, device: Device, tmp_path: Path) -> None:
-    """Each attribute is a C function; an earlier spelling without one names the new."""
-    del load  # It skips where no code can be loaded.
+    """Each attribute is a C function; an attribute of an earlier version names its new spelling."""
+    del load  # The fixture skips devices that can't load code.
     source = tmp_path / "names.c"
     lines = [f"int {name}(int n) {{ return n + {i}; }}\n" for i, name in enumerate(NAMES)]
     source.write_text("int count = 7;\n" + "".join(lines))

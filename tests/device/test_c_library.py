@@ -26,7 +26,7 @@ def test_text_arrives_at_the_console(load: Load, device: Device) -> None:
 
 
 def test_all_libraries_have_the_same_heap(load: Load) -> None:
-    """Each would take the same memory from a malloc of its own."""
+    """With a malloc in each library, all would use the same memory."""
     lib, other = load("c/library.c"), load("c/library.c", defines=["OTHER"])
     kept = [lib["keep"]("mine"), other["keep"]("yours"), lib["keep"]("a longer text of mine")]
     other.unload()
@@ -41,7 +41,8 @@ def test_the_heap_keeps_what_is_in_it(load: Load) -> None:
 
 
 def test_numbers_words_and_jumps(load: Load) -> None:
-    """errno is the firmware's, so that its functions set it for loaded code, too."""
+    """Loaded code uses the firmware's errno, so that functions of the firmware set it for loaded code,
+    too."""
     for lib in (load("c/library.c"), load("c/library.c", defines=["OTHER"])):
         numbers = np.zeros(4, np.int32)
         assert lib["sum_of_words"](bytearray(b"30 99999999999999999999 -7 12\0"), numbers, 4) == 3
@@ -83,7 +84,7 @@ def test_a_write_past_a_block_of_the_heap_fails_the_call(load: Load, minrpc_shar
 
 @pytest.fixture
 def ending(load: Load, minrpc_shared: SharedDevice) -> LoadedLibrary:
-    """Of a device that is not used again."""
+    """Loads the library into a device that is not used again."""
     if minrpc_shared.target.serial_port is not None:
         pytest.skip("a board that hangs has to be reset by hand")
     return load("c/library.c")

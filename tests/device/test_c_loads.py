@@ -49,7 +49,7 @@ DEATHS = ("crash", "hang")
 
 @pytest.mark.slow
 def test_many_loads(firmware: Firmware | None, tmp_path: Path, amount: Amount) -> None:
-    """With --load a thousand, and forty devices that did not survive them."""
+    """With --load there are a thousand loads, and forty of them end the device."""
     if firmware is None:
         pytest.skip("a board that has crashed may have to be reset by hand")
     (tmp_path / "n.c").write_text(SOURCE)
@@ -74,7 +74,7 @@ def test_the_same_load_again_reads_no_program_and_links_nothing(
 ) -> None:
     source = tmp_path / "sum.c"
     source.write_text("#include <string.h>\nint sum(int a, int b) { return a + b; }\n")
-    for _ in range(2):  # The second is linked for the address that the device gives again.
+    for _ in range(2):  # The second image is linked for the address that the device gives again.
         with device.load(source) as library:
             assert library.sum(1, 2) == 3
     monkeypatch.setattr("minrpc.program.elf.Elf.__init__", lambda *_: pytest.fail("an ELF file was read"))
@@ -85,7 +85,7 @@ def test_the_same_load_again_reads_no_program_and_links_nothing(
 
 @pytest.mark.usefixtures("load")
 def test_what_takes_most_of_the_memory(device: Device, tmp_path: Path) -> None:
-    """Where a block turns out too small for its address, it is given back before the next is asked for."""
+    """A block that is too small for the code at its address is freed before the next is requested."""
     info = device.info()
     if any(region.kind == "code" for region in info.regions):
         pytest.skip("code has memory of its own")
@@ -125,7 +125,7 @@ def spoil(running: RunningDevice, source: Path, function: str) -> None:
 
 
 def resident_kib() -> int:
-    """The memory that this process has now."""
+    """The present memory of this process."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
 
@@ -135,7 +135,7 @@ def resident_kib() -> int:
 def test_code_that_is_copied_in_pieces(
     device: Device, need_memory: Callable[[int], None], tmp_path: Path
 ) -> None:
-    """Each byte is at its place, where the memory has no room for the code twice."""
+    """Each byte is at its place, although the memory has no room for a second copy of the code."""
     size = 600_001
     need_memory(2 * size)
     data = np.random.default_rng(1).integers(0, 256, size, np.uint8)

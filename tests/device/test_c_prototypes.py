@@ -19,7 +19,7 @@ from tests.unit.library.prototypes import Call, random_array, random_members, ra
 
 Load = Callable[..., LoadedLibrary]
 
-# How the host compiles, links and passes; test_c_functions.py has the same of each device.
+# Tests of compiling, linking and passing on the host; test_c_functions.py has them for each device.
 pytestmark = pytest.mark.once
 
 
@@ -55,7 +55,7 @@ def test_random_values_arrive_as_the_compiler_passes_them(load: Load, tmp_path: 
     (tmp_path / "literals.c").write_text(functions(literals))
     library = load(tmp_path / "literals.c", flags=["-O2"])
     refused = check_literals(literals, library.functions, lambda name, *given: library[name](*given))
-    # Vectors are aligned otherwise on some targets: structs with them are refused there.
+    # Vectors have another alignment on some targets, which refuse structs with vectors.
     assert len(refused) < len(literals) / 4
     assert all("is not the natural one" in item for item in refused)
 
@@ -77,7 +77,7 @@ def _made(library: LoadedLibrary | HostLibrary, call: Call, value: Any) -> objec
 
 
 def _shown(call: Call | None, value: object) -> object:
-    """A struct by its members: the bytes between them are unused."""
+    """A struct as its members: the bytes between them are unused."""
     if isinstance(value, StructValue):
         assert call is not None
         assert call.struct is not None

@@ -26,7 +26,7 @@ from tests.native import need_tools
 
 Load = Callable[..., LoadedLibrary]
 
-# How the host compiles, links and passes; test_c_functions.py has the same of each device.
+# Tests of compiling, linking and passing on the host; test_c_functions.py has them for each device.
 pytestmark = pytest.mark.once
 
 # The same function for each processor that has a port.
@@ -65,7 +65,7 @@ def toolset(device: Device) -> Toolset:
 
 @pytest.fixture
 def compiled(toolset: Toolset, tmp_path: Path) -> Callable[[str, str], Path]:
-    """Compiles C as somebody else's build does: an object, with its debug information."""
+    """Compiles C as another build does: to an object with debug information."""
 
     def make(name: str, text: str) -> Path:
         source, made = tmp_path / f"{name}.c", tmp_path / f"{name}.o"
@@ -104,7 +104,7 @@ def test_cxx(many: Callable[[int], LoadedLibrary]) -> None:
 
 
 def test_names_that_several_functions_of_cxx_have(load: Load, toolset: Toolset, tmp_path: Path) -> None:
-    """In one file and in two; an extern "C" function has its name for itself."""
+    """Overloads are in one file and in two; the name of an extern "C" function is unique."""
     need_tools(toolset.cxx)
     (tmp_path / "one.cpp").write_text(
         "int f(int a) { return a; }\nint f(float a) { return 2 * (int)a; }\nint g(int a) { return a; }\n"
@@ -160,7 +160,7 @@ void *unit_any(void) { return words; }
 
 
 def test_handles_and_what_is_behind_a_pointer(device: Device, load: Load, tmp_path: Path) -> None:
-    """Of the loaded code, of an array, of the firmware: wherever it lies."""
+    """A pointer may point into the loaded code, an array, or the firmware."""
     (tmp_path / "unit.c").write_text(HANDLES)
     library = load(tmp_path / "unit.c")
     index, unit = library["unit_init"](out(), 1)
@@ -191,7 +191,8 @@ def test_objects(load: Load, compiled: Callable[[str, str], Path]) -> None:
 def test_archives(
     load: Load, compiled: Callable[[str, str], Path], archived: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """As a source all of it is loaded; a library of the functions that the sources need."""
+    """An archive among the sources is loaded whole; of an archive among the libraries only the needed
+    functions."""
     archive = archived(
         "libs.a",
         compiled("seven", "int seven(void) { return 7; }\n"),
@@ -226,13 +227,13 @@ def test_headers_and_includes_and_definitions(load: Load, tmp_path: Path) -> Non
 
 
 def test_the_same_file_twice(many: Callable[[int], LoadedLibrary]) -> None:
-    """Each has its own variables."""
+    """Each of the two loaded copies has its own variables."""
     item, other = many(1), many(1)
     assert [item["plain"](0), item["plain"](0), other["plain"](0)] == [1, 2, 1]
 
 
 def test_the_same_names_in_two(load: Load, tmp_path: Path) -> None:
-    """And the name of a function of the C library, which stays unchanged for others."""
+    """One name is also a function of the C library, which is unchanged for other code."""
     (tmp_path / "a.c").write_text(
         "int held = 1;\nint abs(int x) { return -x; }\nint f(int x) { return abs(x) + held; }\n"
     )
@@ -247,7 +248,7 @@ def test_the_same_names_in_two(load: Load, tmp_path: Path) -> None:
 
 
 def test_calls_of_objects_that_expect_everything_near(load: Load, toolset: Toolset, tmp_path: Path) -> None:
-    """As other compilers make them: where the C library lies far away, a jump to it lies beside the code."""
+    """Other compilers make such objects: if the C library is far away, a jump to it lies beside the code."""
     (tmp_path / "near.c").write_text(
         "#include <math.h>\n#include <string.h>\n"
         "float wave(float x) { return expf(x) * 2; }\n"
@@ -266,7 +267,7 @@ def test_calls_of_objects_that_expect_everything_near(load: Load, toolset: Tools
 def test_variables_that_are_too_far(load: Load, toolset: Toolset, tmp_path: Path) -> None:
     if not toolset.calls_far:
         pytest.skip("all is within reach here")
-    # A variable of the C library that the firmware does not use: it lies in the shared library.
+    # A variable of the C library that the firmware does not use lies in the shared library.
     (tmp_path / "far.c").write_text("#include <unistd.h>\nint f(void) { return optind; }\n")
     words = [toolset.compiler, *toolset.flags, "-g", "-O2", "-fno-pic"]
     subprocess.run([*words, "-c", "far.c", "-o", "far.o"], cwd=tmp_path, check=True)
@@ -276,7 +277,7 @@ def test_variables_that_are_too_far(load: Load, toolset: Toolset, tmp_path: Path
 
 
 def test_a_header_that_comes_to_stand_in_front(load: Load, tmp_path: Path) -> None:
-    """Nothing that the compiler read has changed."""
+    """A new header is found first, although no file that the compiler read has changed."""
     for name in ("first", "second"):
         (tmp_path / name / "deep").mkdir(parents=True)
     (tmp_path / "second" / "deep" / "n.h").write_text("#define N 1\n")
@@ -292,7 +293,7 @@ def test_a_header_that_comes_to_stand_in_front(load: Load, tmp_path: Path) -> No
 
 @pytest.fixture
 def layouts(load: Load) -> LoadedLibrary:
-    """Structs whose layout is not the obvious one."""
+    """Structs with an unusual layout."""
     return load("c/layouts.c")
 
 
@@ -334,7 +335,7 @@ int is_aligned(void) { return ((__UINTPTR_TYPE__)&aligned & 31) == 0; }
 
 
 def test_thread_local_variables_are_right_or_refused(load: Load, toolset: Toolset, tmp_path: Path) -> None:
-    """Two libraries have their own, and a call that uses neither leaves them."""
+    """Two libraries have thread-local variables of their own; a call that uses neither keeps them."""
     first, second = tmp_path / "first.c", tmp_path / "second.c"
     for path in (first, second):
         path.write_text(THREAD_LOCALS)
@@ -352,14 +353,15 @@ def test_thread_local_variables_are_right_or_refused(load: Load, toolset: Toolse
 
 
 def test_hidden_functions(layouts: LoadedLibrary) -> None:
-    """Hidden from a shared library's users, not from other files: it can be called, too."""
+    """A hidden function can be called: it is hidden from a shared library's users, not from other files."""
     assert layouts["seen"](3) == 8
     assert layouts["hidden"](3) == 4
 
 
 @pytest.mark.parametrize("direct", [True, False])
 def test_what_is_const_is_not_written(device: Device, layouts: LoadedLibrary, direct: bool) -> None:
-    """Over the link, too, where it does not come back: long arrays by their checksum."""
+    """A write to a const array is found also over the link, where the array is not copied back: long arrays
+    by their checksum."""
     device.direct = direct
     long, y = np.ones(1000, np.int16), np.zeros(1, np.int16)
     with pytest.raises(GuardError, match=r"spoil_constant wrote 1 byte of x \(int16\[1000\]\)"):
@@ -377,7 +379,7 @@ def test_what_is_const_is_not_written(device: Device, layouts: LoadedLibrary, di
         layouts["spoil_constant"](x, 1)
     with pytest.raises(GuardError, match=r"of t \(struct tagged\), which it may only read"):
         layouts["spoil_struct"](layouts.types.tagged(which=1))
-    # Next to data that comes back anyway it is checked without a request.
+    # A const array next to data that is copied back is checked without a further request.
     with pytest.raises(GuardError, match=r"spoil_and_write wrote 1 byte of x"):
         layouts["spoil_and_write"](x, y, 1)
     assert x.tolist() == [1, 2, 3]
@@ -386,7 +388,7 @@ def test_what_is_const_is_not_written(device: Device, layouts: LoadedLibrary, di
 
 
 def test_links_within_structs(layouts: LoadedLibrary) -> None:
-    """A pointer into a struct is remembered as that: the addresses differ from call to call."""
+    """A pointer into a struct keeps its target: the addresses differ from call to call."""
     items = [layouts.types.item(value=value) for value in (1, 20, 300)]
     held = layouts.types.list()
     for item in items:
@@ -398,7 +400,7 @@ def test_links_within_structs(layouts: LoadedLibrary) -> None:
 
 
 def test_structs_that_begin_as_another(layouts: LoadedLibrary) -> None:
-    """The object that C has put behind a pointer may have another type than the pointer's."""
+    """The object to which C has set a pointer may have another type than the pointer's target."""
     head, files = layouts.types.base(), [layouts.types.file() for _ in range(2)]
     for file in files:
         layouts["attach"](head, file)

@@ -109,11 +109,11 @@ def test_a_function_that_is_loaded_is_checked_as_one_of_the_firmware(
     with library_of(checked.device.load(source)) as library:
         assert check_constant_time(checked.device, checked.counters, "whole", given, library)
         early = check_constant_time(checked.device, checked.counters, "early", given, library)
-        # A second call finds the array sorted: nothing can be said of the first.
+        # A second call finds a sorted array, so that it says nothing about the first.
         unsorted = [[np.array(number, np.uint8), 4] for number in ([1, 2, 3, 4], [4, 3, 2, 1], [1, 3, 2, 4])]
         with pytest.raises(ConfigurationError, match="sort overwrites its input"):
             check_constant_time(checked.device, checked.counters, "sort", unsorted, library)
-        # The content of an array before it is written makes no difference.
+        # The array's content before the function writes it makes no difference.
         rng = np.random.default_rng(1)
         random = [[rng.integers(0, 256, SIZE, np.uint8) for _ in range(2)] + [SIZE] for _ in range(3)]
         assert check_constant_time(checked.device, checked.counters, "invert", random, library)
@@ -128,7 +128,7 @@ MESSAGE = np.array([0x11 * number for number in range(16)], np.uint8)
 
 @pytest.mark.slow
 def test_textbook_leaks_are_told_from_code_without(checked: Checked) -> None:
-    """By the inputs that are made: single bits, the whole range, equal to the compared value."""
+    """The generated inputs find the leaks: single bits, the whole range, equal to the compared value."""
     if "code_loading" not in checked.device.info().options:
         pytest.skip("its firmware takes no code")
     out = np.zeros(16, np.uint8)
@@ -157,7 +157,7 @@ def test_textbook_leaks_are_told_from_code_without(checked: Checked) -> None:
 
 
 def test_a_trace_of_any_length_is_compared(checked: Checked) -> None:
-    """More steps than are kept; they part at the last."""
+    """The runs have more steps than are kept, and differ in the last step."""
     if "code_loading" not in checked.device.info().options:
         pytest.skip("its firmware takes no code")
     rounds = 360_000
@@ -176,19 +176,20 @@ def test_a_trace_of_any_length_is_compared(checked: Checked) -> None:
 
 
 def test_an_interrupt_of_the_timer_waits_while_a_function_is_checked(checked: Checked) -> None:
-    """One that would come in it makes runs differ; masked, all are equal to the last access."""
+    """An interrupt during the function makes runs differ; with interrupts masked, all runs are equal to the
+    last access."""
     lib = checked.device.system_lib()
     if not lib["interrupt"]():
         pytest.skip("how to raise a timer's interrupt from C is not known here")
 
     def run(*, masked: bool) -> int:
         measurer = lib.measure("interrupt", number=1, repeat=1, interrupts_masked=masked)
-        # A SysTick that is set pending is taken for an overflow of the clock: there is nothing to compare.
+        # A pending SysTick counts as an overflow of the clock: nothing can be compared.
         measurer._unmasked = None
         measurer()
         return checked.counters.last_trace().hash
 
     assert len({run(masked=False) for _ in range(6)}) > 1
     assert len({run(masked=True) for _ in range(6)}) == 1
-    # And they come again afterwards.
+    # Interrupts come again afterwards.
     assert len({run(masked=False) for _ in range(6)}) > 1

@@ -10,7 +10,7 @@ from minrpc import Device
 
 @pytest.fixture(params=["direct", "link"])
 def device(request: pytest.FixtureRequest, device: Device) -> Device:
-    """Through shared memory where there is any, and over the link."""
+    """The device, with copies through shared memory, if available, and over the link."""
     if request.param == "link":
         device.direct = False
     elif not device.direct:

@@ -39,7 +39,7 @@ class Counted(NamedTuple):
 
     @property
     def least(self) -> tuple[int, int]:
-        """Ticks and instructions of the shortest repeat: no interrupt fell into it."""
+        """Ticks and instructions of the shortest repeat, which has no interrupt."""
         cycles = [sample.cycles for sample in self.measurement.samples]
         return min(cycles), self.batches[cycles.index(min(cycles))]
 
@@ -51,7 +51,7 @@ class Counting(NamedTuple):
     counters: QemuCounters
 
     def spin(self, rounds: int, number: int = 1, repeat: int = 5) -> Counted:
-        """Readings and counts of a measurement of `number` calls of so many rounds."""
+        """Readings and counts of a measurement of `number` calls of `rounds` rounds."""
         measurer = self.lib.measure("spin", number=number, repeat=repeat)
         _ = measurer(0)  # also measures the cost of measuring, in batches of its own
         windows, before = self.counters.windows, self.counters.in_windows()
@@ -125,7 +125,7 @@ def test_jumps_of_a_loop_are_one_less_than_its_rounds(image: Firmware) -> None:
 
 
 def test_instructions_are_the_time(image: Firmware, own_shift: int) -> None:
-    """A measurement takes longer than another by its further instructions: to the tick."""
+    """The difference in time of two measurements is that of their instructions, to the tick."""
     with counting(image) as counted:
         (short_ticks, short), (long_ticks, long) = (counted.spin(n).least for n in (0, ROUNDS))
         hz = counted.spin(0).measurement.clock.cycles_hz
@@ -146,7 +146,8 @@ ELEMENTS = 512
 
 
 def test_memory_counters_agree_with_each_other(image: Firmware) -> None:
-    """Each access is a load or a store, and goes to one kind of memory; and a loop's grow with its rounds."""
+    """Each access is a load or a store, and goes to one kind of memory; accesses of a loop grow with its
+    rounds."""
     with open_device(image.changed(counters=True)) as device:
         lib = device.system_lib()
         found = [add_int8(device, lib, ELEMENTS * times) for times in (1, 2, 3)]
@@ -163,7 +164,7 @@ def test_memory_counters_agree_with_each_other(image: Firmware) -> None:
 
 
 def add_int8(device: Device, lib: SystemLibrary, size: int) -> dict[str, int]:
-    """The counters of a call, of the repeat with fewest instructions: no interrupt is in it."""
+    """The counters of a call in the repeat with the fewest instructions, which has no interrupt."""
     a, b, c = (device.array(np.arange(size).astype(np.int8)) for _ in range(3))
     measured = lib.measure("add", number=1, repeat=5, counters="all")(a, b, c)
     return dict(

@@ -25,7 +25,7 @@ LOOPS: Final = Path(__file__).parent / "c" / "cycle_loops.c"
 ROUNDS: Final = 100
 Cycles = int | tuple[int, int]
 
-# By core: cycles of a round without its subtraction and its branch back, and cycles of the branch back.
+# For each core: cycles of a round without its subtraction and its branch back, and cycles of the branch back.
 _M3: Final[dict[str, Cycles]] = {
     "data": 1,
     "mul": 1,
@@ -280,13 +280,13 @@ def test_taken_branches_are_counted_where_code_lies_across_a_page(image: Firmwar
         library = library_of(device.load(LOOPS, flags=["-O1"]))
         measurer = library.measure("across_a_page", number=1, repeat=3, counters=["branches", "cycles"])
         some, more = (measurer(rounds).counters for rounds in (ROUNDS, 2 * ROUNDS))
-    # Into the page, the call, its return, around the called code, and back.
+    # The way into the page, the call, its return, the way around the called code, and back.
     assert min(more["branches"]) - min(some["branches"]) == 5 * ROUNDS
 
 
 # A round's waits for flash, by hand. A line of 64 bits has four short instructions. The end of the round
 # jumps back to its first line, which waits, unless the whole round is in it. The jump over the constant takes
-# the Cortex-M0 a cycle more than the others, so that it waits less behind it.
+# a cycle more on the Cortex-M0 than on other cores, so the wait after it is shorter.
 _WAITS: Final[dict[tuple[int, int], dict[str, int]]] = {
     (2, 64): {"data": 0, "straight": 2, "constant": 2 + 2},
     (5, 64): {"data": 0, "straight": 5 + 2 + 2, "constant": 5 + 5 + 2},
@@ -295,7 +295,7 @@ _WAITS: Final[dict[tuple[int, int], dict[str, int]]] = {
 
 
 def rounds_of(image: Firmware, states: int, width: int) -> dict[str, int]:
-    """The least cycles of a round of each of the loops that wait."""
+    """The least cycles of a round for each loop that waits."""
     loops = ["data", "straight", *(["constant"] if image.target.platform.arch == "arm" else [])]
     with open_device(image.changed(counters=True, flash_wait_states=states, flash_width=width)) as device:
         library = library_of(device.load(LOOPS, flags=["-O1"]))
@@ -320,7 +320,7 @@ def test_sums_are_equal_with_wait_states(image: Firmware) -> None:
         library = library_of(device.load(LOOPS, flags=["-O1"]))
         profile = profile_call(library, counters, "call", [5], by="cycles")
         measured = counters.of_batches(counters.windows - 1)[-1]
-        # Of the firmware's own code and constants, too.
+        # Wait states also apply to the firmware's own code and constants.
         own = profile_call(device.system_lib(), counters, "inc", [5], by="cycles")
         last = counters.of_batches(counters.windows - 1)[-1]
     assert (profile.total, own.total) == (measured["cycles"], last["cycles"])

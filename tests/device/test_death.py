@@ -36,7 +36,8 @@ RESET_S = 60.0
 
 @pytest.fixture
 def doomed(firmware: Firmware | None) -> Iterator[RunningDevice]:
-    """A device of the test's own: the shared one must live on. Nothing of it is left afterwards."""
+    """A device for this test alone, since the shared device must live on. Nothing of it is left
+    afterwards."""
     if firmware is None:
         pytest.skip("a board can't be killed")
     before = our_files()
@@ -50,7 +51,7 @@ def doomed(firmware: Firmware | None) -> Iterator[RunningDevice]:
 
 
 def our_files() -> set[tuple[str, str]]:
-    """Our open descriptors and their files."""
+    """Open descriptors of this process and their files."""
     found = set()
     for name in os.listdir("/proc/self/fd"):
         try:
@@ -61,7 +62,7 @@ def our_files() -> set[tuple[str, str]]:
 
 
 def members_of(group: int) -> list[int]:
-    """The processes of a process group that run; one that nobody has waited for yet does not."""
+    """The running processes of a process group, without zombies."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -75,7 +76,7 @@ def members_of(group: int) -> list[int]:
 
 
 class KillsInMidWrite:
-    """`inner`; the device is killed when a part of the first long write is out."""
+    """`inner`, which kills the device after a part of the first long write."""
 
     def __init__(self, running: RunningDevice) -> None:
         self.name = running.transport.name
@@ -166,7 +167,7 @@ def test_a_link_that_is_closed(doomed: RunningDevice) -> None:
     device = client(doomed)
     inc = device.system_lib()["inc"]
     doomed.transport.close()
-    # The posix device ends when its link hangs up, and an end says more than a closed link.
+    # The posix device ends when its link closes; the error then reports its end, not the closed link.
     with pytest.raises(
         (LinkClosedError, EmulatorExitedError), match=r"link is closed|exit status 0"
     ) as caught:

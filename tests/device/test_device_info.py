@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The device's facts about itself, and its memory's book-keeping."""
+"""The device's facts about itself, and its counts of memory."""
 
 import numpy as np
 import pytest

@@ -16,7 +16,7 @@ BYTES = DataType(1, 8)
 
 @pytest.fixture
 def direct(device: Device) -> Device:
-    """The device, once a copy has shown that its memory is shared."""
+    """The device, after a copy has shown that its memory is shared."""
     if not device.direct:
         pytest.skip(f"{device.name}: no memory is shared with the device")
     device.array(np.zeros(64, np.uint8))
@@ -81,10 +81,10 @@ def test_memory_of_an_earlier_session_is_refused(direct: Device) -> None:
 
 
 def test_times_are_equal_to_a_tick(direct: Device, image: Firmware) -> None:
-    """The law: a call's time does not depend on the way that the arrays came there."""
+    """The law: a call's time does not depend on the way of the arrays to the device."""
 
     def cycles() -> int:
-        """Of the quickest repeat: an interrupt of the clock falls into one of them at most."""
+        """Cycles of the fastest repeat: the clock's interrupt falls into at most one repeat."""
         x = direct.array(np.arange(256, dtype=np.float32))
         y = direct.empty((256,), np.float32)
         measured = direct.system_lib().measure("add", number=10, repeat=3)(x, x, y)

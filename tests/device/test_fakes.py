@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions in Python behind functions in C: their values, their memory, failures, and a link that fails."""
+"""Python functions that C calls: their values, their memory, failures, and a link that fails."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_mocks_and_arrays(load: Load) -> None:
 
 
 def test_an_exception_is_the_caller_s(hal: LoadedLibrary) -> None:
-    """It ends the C function: a loop that polls does not go on."""
+    """The exception ends the C function, even a loop that polls."""
 
     def fails() -> bool:
         if len(of(hal, "hal_is_ready").calls) == 3:
@@ -142,7 +142,7 @@ def test_results_that_do_not_fit(hal: LoadedLibrary, given: Callable[[], object]
 
 
 def test_the_device_waits_meanwhile(hal: LoadedLibrary, device: Device) -> None:
-    """It is asked nothing else; memory can be read and written."""
+    """While the device waits, it refuses other requests; memory can be read and written."""
     of(hal, "hal_millis").answer = lambda: hal["polled"](1)
     with pytest.raises(ConfigurationError, match="hal_millis runs in Python, and the device waits"):
         hal["elapsed"](0)
@@ -156,7 +156,7 @@ def test_the_device_waits_meanwhile(hal: LoadedLibrary, device: Device) -> None:
 
 
 def test_callbacks(load: Load) -> None:
-    """A function in Python where C takes a pointer to one; its exception is the caller's."""
+    """Python functions as arguments for pointers to functions; their exceptions reach the caller."""
     kinds = load(HAL.with_name("kinds.c"))
     values = np.array([3, -1, 2], np.int32)
     size = 3
@@ -175,7 +175,7 @@ def test_callbacks(load: Load) -> None:
 
 
 def test_a_new_session_ends_the_function(hal: LoadedLibrary, device: Device) -> None:
-    """As when the host was killed and another comes: the device serves it."""
+    """If the host is killed while the device waits, the device serves the next host."""
 
     def taken_over() -> bool:
         device.rpc.link.start(60.0)
@@ -191,7 +191,7 @@ def test_a_new_session_ends_the_function(hal: LoadedLibrary, device: Device) -> 
 
 @pytest.mark.once
 def test_over_a_link_that_loses_bytes(load: Load, running_device: RunningDevice) -> None:
-    """Each fake is called once for each call in C, in order, and its writes arrive."""
+    """Each call in C calls its fake exactly once, in order, and the fake's writes arrive."""
     transport = LossyTransport(LentTransport(running_device.transport), Faults.spread(0.002), seed=5)
     with connect(
         running_device,
@@ -219,7 +219,7 @@ def test_over_a_link_that_loses_bytes(load: Load, running_device: RunningDevice)
 
 @pytest.mark.parametrize("flags", ["-O3", *(pytest.param(f, marks=pytest.mark.slow) for f in ("-O0", "-Os"))])
 def test_replaced(load: Load, flags: str) -> None:
-    """Also where the caller stands in the same file, and where C takes the function's address."""
+    """Calls from the same file, and through the function's address, are redirected, too."""
     crc = Mock(side_effect=range(10, 20))
     replace = {"crc_hw": fake(crc, "data[n], n"), "range": lambda value: 2 * value}
     lib = load(SENSOR, FRAME, flags=flags, replace=replace)
@@ -292,7 +292,8 @@ int there(void) { return *where(); }
 
 
 def test_memory_that_is_not_there(load: Load, tmp_path: Path, minrpc_shared: SharedDevice) -> None:
-    """A length or an index beyond it is told with the function in Python, not as a fault of the device."""
+    """The error for a length or an index out of range names the Python function, and is not a fault of the
+    device."""
     (tmp_path / "filled.c").write_text(FILLED)
     lib = load(
         tmp_path / "filled.c",

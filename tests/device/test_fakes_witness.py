@@ -17,7 +17,7 @@ HAL = Path(__file__).with_name("c") / "hal.c"
 
 @pytest.fixture(scope="module")
 def from_c(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The lines that the program prints whose hardware layer is in C."""
+    """The lines that the program with a hardware layer in C prints."""
     program = tmp_path_factory.mktemp("witness") / "hal"
     sources = [HAL, HAL.with_name("hal_in_c.c")]
     subprocess.run(["gcc", "-O2", "-Wall", "-Werror", "-o", program, *sources], check=True, timeout=60)

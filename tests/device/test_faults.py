@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Input that stops TVM's own device runtime must not stop ours: after each fault a good request is
+"""Input that stops TVM's own device runtime must not stop this runtime: after each fault a good request is
 answered."""
 
 import re
@@ -35,7 +35,7 @@ INT8 = DataType(TypeCode.INT, 8, 1)
 
 @pytest.fixture
 def link(running_device: RunningDevice) -> RawLink:
-    """A session of its own."""
+    """A session for this test alone."""
     return RawLink(running_device)
 
 
@@ -45,7 +45,7 @@ def packet(code: int, body: bytes = b"") -> bytes:
 
 
 def good(link: RawLink) -> bytes:
-    """A frame that a device which carried it out would answer."""
+    """The frame of a request that a device would answer if it accepted it."""
     return link.frame(encode_request(CallFunc(link.global_function("runtime.SystemLib"), ()), Dialect.V0_8_0))
 
 
@@ -59,7 +59,7 @@ def test_frame_cut_short_is_forgotten(link: RawLink) -> None:
     frame = good(link)
     for end in (1, 2, 5, 9, 20, len(frame) - 1):
         link.send(frame[:end])
-        # As a sender does that starts afresh: it can't know whether it was cut inside an escape.
+        # A restarted sender begins so, since it does not know whether it was cut inside an escape.
         link.send(b"\xfe")
         assert link.still_serves()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays that are made and compared on the device: the same bits as numpy makes, and nothing travels."""
+"""Arrays that are made and compared on the device: bits are equal to numpy's, and no elements are copied."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_in_the_next_session_too(device: Device) -> None:
 def test_a_program_of_somebody_else(
     device: Device, firmware: Firmware | None, tmp_path: Path, load: Load
 ) -> None:
-    """Without compile_commands.json its debug information tells how it was compiled."""
+    """Without compile_commands.json, the program's debug information gives its compiler and flags."""
     if firmware is None:
         pytest.skip("the program of a board is its own")
     elf = tmp_path / "theirs.elf"

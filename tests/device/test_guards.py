@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A function that writes beside an array: its own call fails and says so, and the session goes on."""
+"""A function that writes beside an array: its own call fails with the reason, and the session goes on."""
 
 import numpy as np
 import pytest
@@ -22,10 +22,11 @@ def test_a_byte_beside_an_array_is_told(device: Device, lib: SystemLibrary, at: 
 
 
 def test_damage_beyond_the_guards_ends_the_session_and_says_who_did_it(device: Device) -> None:
-    """The device can't know the extent of the damage: it starts afresh."""
+    """The device can't know the extent of the damage, so it restarts."""
     array = device.array(np.zeros(SIZE, np.int8))
     with pytest.raises(RemoteError, match=r"testing\.overrun wrote far beside the array at 0x"):
         device.system_lib()["testing.overrun"](array, -16)
-    with pytest.raises((HarnessError, ValueError)):  # By whether the end of the session has been seen yet.
+    # The class depends on whether the end of the session has already been seen.
+    with pytest.raises((HarnessError, ValueError)):
         device.system_lib()["add"](array, array, array)
     assert device.system_lib()["inc"](1) == 2

@@ -15,7 +15,7 @@ EDITED = "the hash of what is there after an edit"
 
 @pytest.fixture
 def built(firmware: Firmware | None) -> Firmware:
-    """A firmware of our own build."""
+    """A firmware that this test built."""
     if firmware is None or not (firmware.build_dir / "inputs.json").is_file():
         pytest.skip("this firmware was not built here")
     return firmware
@@ -23,19 +23,19 @@ def built(firmware: Firmware | None) -> Firmware:
 
 @pytest.fixture
 def content(built: Firmware) -> Content:
-    """Files that its build has read."""
+    """Files that the firmware's build has read."""
     return Content.from_json(json.loads((built.build_dir / "inputs.json").read_text()))
 
 
 def tail(path: Path) -> tuple[str, ...]:
-    """The end of a path: another checkout of the same state may have made the build."""
+    """The end of a path: the build may be that of another checkout of the same state."""
     return path.parts[-3:]
 
 
 def test_each_file_that_was_compiled_counts(built: Firmware, content: Content) -> None:
     known = {tail(Path(file)) for file in content.files}
     commands = json.loads((built.build_dir / "compile_commands.json").read_text())
-    # The build's own directory is gone, and unlinked sources were perhaps not compiled.
+    # The build's own directory is gone, and sources that are not linked may not have been compiled.
     sources = [
         Path(command["file"]) for command in commands if not command["file"].startswith(command["directory"])
     ]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many calls, many sessions, many devices: nothing grows and nothing drifts.
 
-A normal run does a bounded part; `--load` the whole: 100,000 calls with allocations and frees in one session,
+A normal run does a small part; `--load` does all: 100,000 calls with allocations and frees in one session,
 5,000 sessions one after another.
 """
 
@@ -22,8 +22,8 @@ from tests.device.test_session import add_works
 
 DEVICES = 8
 PAGE = os.sysconf("SC_PAGE_SIZE")
-# Where interrupts use the stack of what they interrupt, one may come at a deeper instant than any before: by
-# 8 bytes in the second half of 100,000 rounds on bare_mps2_an385. Growth with each round would be far more.
+# An interrupt that uses the interrupted code's stack may come at a deeper place than all before: 8 bytes
+# deeper in the second half of 100,000 rounds on bare_mps2_an385. Growth with each round would be far more.
 INTERRUPT_STACK = 256
 
 
@@ -38,7 +38,7 @@ def link_errors(info: DeviceInfo) -> dict[str, int]:
 
 @pytest.mark.once
 def test_calls_with_allocations_and_frees(device: Device, amount: Amount) -> None:
-    """Sizes that differ, frees out of order, one array always alive: as a test suite does it."""
+    """As in a test suite, sizes differ, arrays are freed out of order, and an array is always alive."""
     rounds = amount(100, 100_000)
     add = device.system_lib()["add"]
     item = device.array(np.array([1], np.int8))
@@ -87,7 +87,7 @@ def test_sessions_one_after_another(running_device: RunningDevice, amount: Amoun
 
 @pytest.mark.once
 def test_eight_devices_at_once(firmware: Firmware | None) -> None:
-    """From one process, each from a thread of its own, all alive together."""
+    """One process uses eight devices at the same time, each in a thread of its own."""
     if firmware is None:
         pytest.skip("a board is one device")
     together = threading.Barrier(DEVICES)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A link that damages one byte in a thousand: answers are right or there are none, and nothing runs twice.
+"""A link that damages one byte in a thousand: each answer is right or missing, and no request runs twice.
 
 A normal run tries one seed for each kind of fault, `--load` twenty.
 """
@@ -48,7 +48,7 @@ def lossy(running_device: RunningDevice) -> MakeLossy:
 
 @pytest.fixture
 def works(running_device: RunningDevice) -> Callable[[], bool]:
-    """Whether the device is as good as new over a link without faults."""
+    """True if the device works over a link without faults."""
 
     def check() -> bool:
         with connect(running_device, transport=LentTransport(running_device.transport)) as device:
@@ -62,7 +62,7 @@ def data(size: int, seed: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
 
 
 def some_calls(device: Device, seed: int) -> int:
-    """How many of a few calls and copies came to nothing; the others are right."""
+    """The number of calls and copies that failed; the others are right."""
     failed = 0
     for number in range(10):
         try:
@@ -80,7 +80,7 @@ def some_calls(device: Device, seed: int) -> int:
 def test_right_or_an_error_within_the_deadline(
     running_device: RunningDevice, lossy: MakeLossy, works: Callable[[], bool], amount: Amount, kind: str
 ) -> None:
-    # A board's limit is plain time, which a busy host may use up by itself.
+    # A board's limit is wall time, which a busy host may use up by itself.
     timeout_s = 0.1 if running_device.process else 2.0
     faults = 0
     for seed in range(amount(1, 20)):

@@ -36,7 +36,8 @@ def test_the_overhead_is_that_of_an_empty_call(lib: SystemLibrary, timing_check:
     assert overhead.timer >= 0
     assert overhead.call >= 0
     less = measurement.net().summary.median
-    # Where `inc` takes no more than the empty call, the code before the loop may decide, once in a batch.
+    # If `inc` takes no longer than the empty call, the code before the loop, which runs once in a batch, may
+    # decide.
     least = -overhead.timer / 1000
     timing_check.expect(least < less < measurement.summary.median, f"{less} cycles without overhead")
 
@@ -44,8 +45,8 @@ def test_the_overhead_is_that_of_an_empty_call(lib: SystemLibrary, timing_check:
 def test_a_short_function_comes_out_as_it_is(lib: SystemLibrary, timing_check: TimingCheck) -> None:
     """Options that made TVM's evaluator give 0.0 or never end, against very many calls of the same.
 
-    In turns, so that a processor that changes its speed changes both; and long, because one that was idle
-    starts slowly.
+    They are measured in turns, so that a change of the processor's speed affects both, and long, because an
+    idle processor starts slowly.
     """
     asked, true = [], []
     for _ in range(3):
@@ -64,7 +65,7 @@ def test_the_board_bounds_hold(device: Device, lib: SystemLibrary, timing_check:
 
 
 def test_the_clock_goes_on(device: Device, lib: SystemLibrary) -> None:
-    """Two readings of the clock lie apart by at least the time measured between them."""
+    """The distance of two readings of the clock is at least the time measured between them."""
     before = device.info().clock
     measurement = lib.measure("spin", number=10, repeat=3)(20_000)
     after = device.info().clock

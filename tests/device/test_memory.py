@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory that a call needs, and counters of the device itself."""
+"""Memory that a call needs, and the device's own counters."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ def test_an_array_of_n_bytes_needs_n_bytes_of_stack(
 def test_no_more_is_measured_than_the_compiler_says(
     counting: Device, load: Callable[..., LoadedLibrary]
 ) -> None:
-    """An interrupt may come in each repeat, on a stack of its own or not: the least of several has none."""
+    """An interrupt may come in a repeat, on its own stack or not; the smallest of several repeats has
+    none."""
     lib = load("c/stack.c", flags=["-O1"])
     bounds = {}
     for name in ("use_much", "use_below"):
@@ -72,7 +73,7 @@ def test_no_more_is_measured_than_the_compiler_says(
 def test_a_function_that_needs_no_stack_has_none(
     counting: Device, load: Callable[..., LoadedLibrary]
 ) -> None:
-    """The check of its arguments needs some, and would be taken for the function's."""
+    """The check of the arguments needs stack, which would count as the function's."""
     memory = load("c/stack.c", flags=["-O1"]).measure("need_none", memory=True, number=1, repeat=5)(5).memory
     if memory.stack is None or memory.bound is None:
         pytest.skip("the port does not know its stack, or the compiler tells no bound")
@@ -81,12 +82,12 @@ def test_a_function_that_needs_no_stack_has_none(
 
 
 def test_a_stack_that_is_used_up_is_no_figure(counting: Device, load: Callable[..., LoadedLibrary]) -> None:
-    """All of it, or more: an error on each platform, whether the stack has a guard or not."""
+    """A call that uses all of the stack, or more, is an error on each platform, with and without a guard."""
     size = counting.info().stack_size
     if not size:
         pytest.skip("the port does not know its stack")
     timed = load("c/stack.c", flags=["-O1"]).measure("use_stack", memory=True, number=1, repeat=1)
-    # A process has more of a stack than it measures; a device with a guard restarts.
+    # A process has more stack than it measures; a device with a guard restarts.
     with pytest.raises((RemoteError, SessionTerminatedError)) as caught:
         timed(size)
     assert "stack" in f"{caught.value.message} {caught.value.console_tail}"
@@ -157,7 +158,7 @@ def test_what_can_not_be_had_is_named_as_such(counting: Device, running_device: 
 
 
 def test_twice_the_rounds_count_twice(counting: Device) -> None:
-    """Instructions that the processor counts itself, where it does."""
+    """Instructions by the processor's own counter, if it has one."""
     lib = counting.system_lib()
     lib.measure("inc", counters="all")
     listed = counting.rpc.facts.counters or {}
@@ -213,7 +214,7 @@ def own_firmware(image: Firmware) -> Firmware:
 
 @pytest.mark.slow
 def test_a_users_own_counter(image: Firmware) -> None:
-    """Five lines of C beside the code: docs/counters.md."""
+    """The counter of docs/counters.md: five lines of C beside the code."""
     try:
         firmware = own_firmware(image)
     except MissingError as error:
@@ -222,7 +223,7 @@ def test_a_users_own_counter(image: Firmware) -> None:
         lib = device.system_lib()
         measured = lib.measure("inc", number=1, repeat=4, counters=["own_reads"])(1)
         narrow = lib.measure("inc", number=1, repeat=300, counters=["own_narrow"])(1)
-    # Each read is one more: from before to after there is one.
+    # Each read adds 1, so the difference between two reads is 1.
     assert measured.counters == {"own_reads": (1, 1, 1, 1)}
-    # 8 bits go round, and differences do not care.
+    # 8 bits wrap, which does not change differences.
     assert set(narrow.counters["own_narrow"]) == {1}

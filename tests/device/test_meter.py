@@ -80,7 +80,7 @@ def ticks(pid: int) -> int:
 
 
 def test_the_time_of_a_process(device: Device, running_device: RunningDevice, lib: SystemLibrary) -> None:
-    """It is no more than the kernel's other count, which goes by ticks."""
+    """The meter's time is at most the kernel's other count, which counts ticks."""
     if running_device.process is None:
         with pytest.raises(ConfigurationError, match="is no process of this machine"):
             CpuTimeMeter(device)

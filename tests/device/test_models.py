@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trained networks on every device that can load code: right, timed by operator, the same as exported C."""
+"""Trained networks on every device that can load code: right results, times by operator, equal to exported
+C."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ def test_outputs_are_tvms(loaded: Any, model: Any) -> None:  # noqa: ANN401
 
 @pytest.mark.usefixtures("can_load")
 def test_float16_and_booleans(device: Device, tmp_path: Path) -> None:
-    """As on the host; where the device's compiler has no float16 it says so."""
+    """Results equal the host's; a device whose compiler lacks float16 is refused with the reason."""
     from minrpc.tvm import load_model, model_of
 
     model = model_of(write_kinds(tmp_path / "kinds.onnx"))
@@ -76,7 +77,7 @@ def test_one_call_and_a_call_for_each_operator_give_the_same_bits(loaded: Any, m
 
 
 def test_an_operator_that_fails_is_told(device: Device, model: Any, can_load: None) -> None:  # noqa: ANN401
-    """As one does that finds less workspace than it wants."""
+    """An operator fails, for instance, if it has too little workspace."""
     from minrpc.tvm import load_model
 
     inputs = model.random_inputs()
@@ -91,7 +92,7 @@ def test_an_operator_that_fails_is_told(device: Device, model: Any, can_load: No
 
 
 def test_operators_make_up_the_whole(loaded: Any, model: Any, image: Firmware) -> None:  # noqa: ANN401
-    """The law, where times are exact: the operators' times add up to that of a run, to one per cent."""
+    """The law for exact times: the sum of the operators' times is the time of a run, to one per cent."""
     assert image
     run = loaded.measure(model.random_inputs(), repeat=2)
     assert len(run.operators) == len(model.plan.operators)
@@ -101,7 +102,7 @@ def test_operators_make_up_the_whole(loaded: Any, model: Any, image: Firmware) -
 
 @pytest.mark.slow
 def test_core_cycles_of_operators_make_up_those_of_the_whole(model: Any, image: Firmware) -> None:  # noqa: ANN401
-    """The law, where a core is modelled; and wait states make each operator slower."""
+    """The same law for the cycles of a modelled core; wait states make each operator slower."""
     from minrpc.tvm import load_model
 
     if image.target.platform.core not in ("cortex-m3", "cortex-m4", "cv32e40p"):
@@ -124,7 +125,7 @@ def test_core_cycles_of_operators_make_up_those_of_the_whole(model: Any, image: 
 def test_operators_make_up_the_whole_of_a_small_model(
     count: int, device: Device, can_load: None, image: Firmware, tmp_path: Path
 ) -> None:
-    """The rest is the loop that calls them: so many instructions for each, alone or not."""
+    """The rest is the loop that calls the operators: a fixed number of instructions for each."""
     from minrpc.tvm import load_model, model_of
 
     assert image
@@ -162,7 +163,8 @@ def test_weights_that_are_too_large_are_refused_before_they_are_compiled(
     can_load: None,
     model: Any,  # noqa: ANN401
 ) -> None:
-    """Also where code has memory of its own. The image is no way out where the flash is too small."""
+    """They are refused also if code has its own memory. Weights in the image are not proposed if the flash is
+    too small."""
     from minrpc.tvm import load_model
 
     info = device.info()
@@ -185,7 +187,7 @@ def test_weights_that_are_too_large_are_refused_before_they_are_compiled(
 
 
 def test_weights_in_the_image(firmware: Firmware, loaded: Any, model: Any) -> None:  # noqa: ANN401
-    """Only code is loaded, and all comes out as before."""
+    """Only code is loaded, and all results are the same."""
     from minrpc.tvm import load_model
     from minrpc.tvm.code.models import with_weights
 
@@ -213,7 +215,7 @@ def test_the_exported_library_in_a_firmware(
     model: Any,  # noqa: ANN401
     tmp_path: Path,
 ) -> None:
-    """With memory of its own, its weights in a section that was named, in Zephyr as the module that it is."""
+    """The library uses its own memory, has its weights in a named section, and is a module in Zephyr."""
     if firmware.target.serial_port:
         pytest.skip("a device that was not started from here")
     files = export.write(model.plan, tmp_path / "net")
@@ -222,7 +224,7 @@ def test_the_exported_library_in_a_firmware(
         given["cmake_options"] = [f"-DEXTRA_ZEPHYR_MODULES={tmp_path / 'net'}"]
     else:
         given["sources"] += [file for file in files if file.suffix == ".c" and file.parent.name == "src"]
-        if firmware.platform.name.startswith("bare_rv"):  # Relaxation shortens calls in a program alone.
+        if firmware.platform.name.startswith("bare_rv"):  # Relaxation shortens calls in programs only.
             given["cmake_options"] = ["-DCMAKE_EXE_LINKER_FLAGS=-Wl,--no-relax"]
         given["defines"] = {"TVMGEN_WEIGHTS": '__attribute__((section(".rodata.weights")))'}
     given["include_dirs"] = [tmp_path / "net" / "include"]
@@ -259,7 +261,7 @@ def check_sizes(elf: Path, loaded: Any, device: Device) -> None:  # noqa: ANN401
     assert sums("ram", "static_workspace") == loaded.plan.workspace_bytes
     loaded.library.unload()
     again = load_model(device, loaded.plan, flags=[])
-    # The entry with memory of its own is not loaded; padding between functions belongs to none.
+    # The entry with static memory is not loaded; padding between functions belongs to no function.
     code = (
         sums("flash", "") - sums("flash", "_weight") - sums("flash", "net_run") + sums("flash", "net_run_in")
     )
@@ -276,7 +278,7 @@ def same_bits(given: dict[str, Any], expected: dict[str, Any]) -> bool:
 
 
 def test_a_trained_network(device: Device, can_load: None) -> None:
-    """Scores to 1e-5 of the largest, and so the same answers."""
+    """Scores are right to 1e-5 of the largest, and so the answers are the same."""
     from minrpc.tvm import load_model, model_of
 
     network = waveforms.trained()
@@ -303,7 +305,8 @@ def test_an_integer_network_is_exact(device: Device, can_load: None) -> None:
 
 
 def test_a_network_of_twenty_layers(device: Device, can_load: None, image: Firmware, tmp_path: Path) -> None:
-    """Right to 1e-5 of the largest; operators make up the whole to one per cent; shared code is counted."""
+    """Results are right to 1e-5 of the largest; the operators' sum is the whole to one per cent; shared code
+    is counted."""
     from minrpc.tvm import load_model, model_of
 
     assert image

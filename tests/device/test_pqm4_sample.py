@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""samples/pqm4 on a checkout of our own in the layout of pqm4: each implementation is a row."""
+"""samples/pqm4 on a checkout made here in the layout of pqm4: each implementation is a row."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_sums_are_equal_whoever_is_asked(image: Firmware) -> None:
 
 
 def test_the_code_of_a_packed_function_is_found_by_its_name(image: Firmware) -> None:
-    """By the table that the device itself looks in; a name that is none has no code."""
+    """The device's own table gives the code; an unknown name has no code."""
     found = {
         name: packed_function_code(image.elf, name) for name in ("add", "exp", "myexpf", "inc", "nobody")
     }
@@ -87,7 +87,7 @@ def test_loaded_code_is_known_by_its_names(image: Firmware, tmp_path: Path) -> N
         profile = profile_call(lib, counters, "outer", [50])
         compiler, sizes = code_compiler(lib.compiled), lib.own_sizes
         lib.unload()
-        # Loaded again at the same place, under other names.
+        # The code is loaded again at the same place, under other names.
         (tmp_path / "again.c").write_text(LOADED.replace("helper", "other").replace("outer", "inner"))
         other = library_of(device.load(tmp_path / "again.c", flags=["-O1"]))
         again = profile_call(other, counters, "inner", [50])
@@ -101,9 +101,9 @@ def test_loaded_code_is_known_by_its_names(image: Firmware, tmp_path: Path) -> N
     assert called.keys() == {"outer", "helper", CALLING}
     assert sum(called.values()) == profile.total
     assert sizes.keys() == {"outer", "helper"}
-    # Behind the firmware's own -Os or -O2, which does not count.
+    # The option follows the firmware's own -Os or -O2, which does not count.
     assert [flag for flag in compiler.flags.split() if flag.startswith("-O")] == ["-O1"]
-    # Lines of each, though the second lies where the first lay.
+    # Each code has its own lines, although the second lies where the first lay.
     body = LOADED[: LOADED.index("sum +=")].count("\n") + 1
     for shown, file in ((profile, "loaded.c"), (again, "again.c")):
         files = {Path(line.file).name for line in shown.lines if line}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where arrays and code lie changes while the device runs; a layout that takes a restart keeps the
+"""Changing the places of arrays and code while the device runs; a layout that needs a restart keeps the
 `Device`."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from minrpc.client.layout import LAYOUT, home
 
 @pytest.fixture
 def laid_out(device: Device) -> Device:
-    """The device, where its layout can change and there is something to divide."""
+    """The device, if its layout can change and its memory can be divided."""
     if not device.rpc.global_function(LAYOUT) or device.info().arena_size < 64 * 1024:
         pytest.skip(f"{device.name}: its layout can't change, or it has no memory to speak of")
     return device
@@ -63,7 +63,7 @@ def test_a_smaller_arena_keeps_arrays_and_functions(laid_out: Device) -> None:
 
 
 def test_code_of_its_own_and_what_was_loaded_before(laid_out: Device, load: Callable[..., object]) -> None:
-    del load  # It skips where no code can be loaded.
+    del load  # The fixture skips devices that can't load code.
     with laid_out.load(["tests/device/c/twice.c"]) as before:
         layout = laid_out.relayout(code=32768)
         assert layout.how == "session"
@@ -90,12 +90,12 @@ def test_arrays_in_the_way_end_the_session_and_say_so(
         with pytest.raises(ValueError, match="of a session that has ended"):
             use()
     still_adds(laid_out)
-    laid_out.rpc.restart()  # A layout holds for each session of this client,
+    laid_out.rpc.restart()  # A layout applies to each session of this client,
     assert laid_out.info().arena_size == 16384
 
 
 def test_the_next_client_has_the_firmwares_own(laid_out: Device) -> None:
-    """It runs behind tests that changed it, on the same device."""
+    """The test runs on the same device, after tests that changed the layout."""
     info = laid_out.info()
     assert info.arena_size == home(info, "").size
 
@@ -117,8 +117,8 @@ def test_another_memory(laid_out: Device) -> None:
 
 
 def test_the_heap_keeps_its_place(laid_out: Device, load: Callable[..., object]) -> None:
-    """Without an operating system it has part of the second memory."""
-    del load  # It skips where no code can be loaded.
+    """Without an operating system the heap has part of the second memory."""
+    del load  # The fixture skips devices that can't load code.
     kept = laid_out.load(["tests/device/c/library.c"]).keep("mine")
     several = [region for region in laid_out.info().regions if region.kind == "memory"]
     if len(several) < 2:
@@ -175,7 +175,7 @@ def test_a_restart_keeps_the_device_and_tells_the_rest_that_it_is_gone(
 
 
 def test_of_what_is_tried_nothing_is_left(restartable: Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not of a device that turns out to be too small, nor of the one before."""
+    """Nothing is left of a device that is too small, nor of the device before it."""
     device = restartable
     started: list[RunningDevice] = []
 
@@ -187,7 +187,7 @@ def test_of_what_is_tried_nothing_is_left(restartable: Device, monkeypatch: pyte
     device.connect()
     with pytest.raises(ConfigurationError, match="no memory for code"):
         device.relayout(link="socket", code=(0x10, 4096))
-    # Zephyr's is a number of Kconfig's.
+    # Zephyr's stack is a number in Kconfig.
     with pytest.raises((ConfigurationError, BuildError), match=r"can't have|outside the active range"):
         device.relayout(link="socket", arena=1 << 33)
     assert started
@@ -202,7 +202,7 @@ def test_of_what_is_tried_nothing_is_left(restartable: Device, monkeypatch: pyte
 
 @pytest.mark.once
 def test_options_of_the_build(restartable: Device, amount: Callable[[int, int], int]) -> None:
-    """The stack and a definition; on Zephyr, whose builds take long, with --load."""
+    """Changes the stack and a definition; on Zephyr, whose builds take long, only with --load."""
     device = restartable
     platform = device.owner.platform  # type: ignore[attr-defined]
     if platform.port == "zephyr" and amount(0, 1) == 0:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions: a reset ends one, the next one works, and nothing of the old one is left."""
+"""Sessions: a reset ends a session, the next session works, and nothing of the old session is left."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from minrpc.host import Deadline, write_before
 
 
 def add_works(device: Device) -> bool:
-    """Whether a whole round of allocating, copying, calling and reading gives the right result."""
+    """True if a whole round of allocating, copying, calling and reading gives the right result."""
     a, b = device.array(np.array([2, 3], np.int8)), device.array(np.array([4], np.int8))
     c = device.empty((2,), np.int8)
     device.system_lib()["add"](a, b, c)
@@ -65,7 +65,8 @@ FLOOD = bytes(20_000)
 def test_a_new_session_ends_a_measurement_that_nobody_waits_for(
     running_device: RunningDevice, options: dict[str, int], before: bytes
 ) -> None:
-    """One of days: the next client does not wait for its end, after any bytes sent `before`."""
+    """The measurement would take days: the next client does not wait for its end, after any bytes sent
+    `before`."""
     device = connect(running_device)
     if "abandon" not in device.info().options:
         pytest.skip("built without MINRPC_ABANDON")

@@ -17,7 +17,7 @@ BOOT_S = 60.0
 
 @pytest.fixture
 def link(running_device: RunningDevice) -> Iterator[str]:
-    """The URL of another device like the one under test, whose link is a socket."""
+    """The URL of another device like the tested device, with a socket as its link."""
     if running_device.name != "qemu_x86" or running_device.target.attached:
         pytest.skip("boards/tcp_qemu_x86.conf is for Zephyr on QEMU's PC")
     options = ["-DEXTRA_CONF_FILE=boards/tcp_qemu_x86.conf"]
@@ -27,7 +27,7 @@ def link(running_device: RunningDevice) -> Iterator[str]:
 
 
 def forwarded_port(running: RunningDevice) -> int:
-    """A port of this machine's that QEMU forwards to the device's; the kernel chose it."""
+    """A port of this machine, chosen by the kernel, that QEMU forwards to the device's port."""
     deadline = Deadline("forward a port", BOOT_S)
     assert running.qmp is not None
     answers = [

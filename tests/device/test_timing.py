@@ -2,8 +2,9 @@
 """The time evaluator. Laws of every clock are asserted always; exact numbers only where QEMU counts
 instructions (`--timing exact`).
 
-The laws for exact times allow for the cost of interrupts: the clock's own ones fall into one measurement and
-not into the next. On Zephyr's qemu_x86 one was measured to take about 1,200 instructions.
+The laws for exact times allow for the cost of interrupts: the clock's own interrupts fall into one
+measurement and not into the next. On Zephyr's qemu_x86 an interrupt takes about 1,200 instructions, as
+measured.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from minrpc import Device, RemoteArray, RemoteError, RunningDevice, SystemLibrar
 RecordTiming = Callable[[str, TimingResult], None]
 
 INTERRUPT_INSTRUCTIONS = 2000
-# Long enough that the allowance is under a hundredth of it.
+# Long enough that the allowance is below one per cent.
 LEAST_INSTRUCTIONS = 100 * INTERRUPT_INSTRUCTIONS
 EVALUATOR = "runtime.RPCTimeEvaluator"
 
@@ -30,7 +31,7 @@ def instruction_s(running_device: RunningDevice) -> float:
 
 @pytest.fixture
 def arguments(device: Device) -> tuple[RemoteArray, RemoteArray, RemoteArray]:
-    """For add and mul: 64 int8 elements, one to broadcast, and the result."""
+    """Arguments for add and mul: 64 int8 elements, one element to broadcast, and the result."""
     a = device.array(np.arange(64, dtype=np.int8))
     return a, device.array(np.array([4], np.int8)), device.empty((64,), np.int8)
 
@@ -79,7 +80,7 @@ def test_twice_the_number_takes_twice_the_time(
 def test_twice_the_elements_take_twice_the_time(
     device: Device, lib: SystemLibrary, instruction_s: float
 ) -> None:
-    """Of 256, 512 and 1024 elements: a call's cost beside its elements is the same for each."""
+    """For 256, 512 and 1024 elements: the constant part of a call's cost is the same for each."""
 
     def seconds(elements: int) -> float:
         a, c = device.array(np.zeros(elements, np.int8)), device.empty((elements,), np.int8)
@@ -96,7 +97,7 @@ def test_grown_batches_agree_with_fixed_ones(
     """`min_repeat_ms` changes the number of calls in a batch, and not the time of a call."""
     fixed = min(lib.time_evaluator("add", number=1000, repeat=3)(*arguments).results)
     grown = lib.time_evaluator("add", number=1, repeat=3, min_repeat_ms=20)(*arguments)
-    # A batch of at least 20 ms has so many calls that an interrupt's share of each is small.
+    # A batch of at least 20 ms has many calls, so that an interrupt's share of a call is small.
     share = INTERRUPT_INSTRUCTIONS * instruction_s * fixed / 0.020
     shares = INTERRUPT_INSTRUCTIONS * instruction_s / 1000 + share
     assert all(abs(seconds - fixed) <= shares for seconds in grown.results)

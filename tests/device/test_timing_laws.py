@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Laws that right times obey, where QEMU counts instructions: nothing here depends on how fast the host is.
+"""Laws that right times obey if QEMU counts instructions: nothing here depends on the host's speed.
 
 The cost of interrupts is measured, not assumed. A time is right when it agrees, to the tick and to the cost
 of those interrupts, with a whole number of QEMU's instructions. The device's clocks agree with QEMU's own
@@ -21,7 +21,7 @@ Record = Callable[[str, object], None]
 
 # 1,024 ns an instruction: minutes of virtual time in a second.
 FAST = 10
-# Instructions that serving a request takes differ by less, from one to the next.
+# Largest difference in instructions between serving two requests.
 SERVING = 150_000
 _interrupts: dict[str, Interrupts] = {}
 
@@ -36,10 +36,10 @@ def interrupts(image: Firmware) -> Interrupts:
 
 
 def assert_right(rig: Rig, interrupts: Interrupts, ticks: int, number: int, rounds: int) -> float:
-    """Asserts that `ticks` is the time of so many instructions and of the interrupts that fall into it.
+    """Asserts that `ticks` is the time of these instructions and of the interrupts that fall into it.
 
-    How many those are is known to one in `Interrupts.SECONDS` or so. But whole instructions they are: to the
-    tick, where the clock itself loses nothing. Returns how far it is off, in ticks.
+    The number of interrupts is known to about one in `Interrupts.SECONDS`. But their instructions are whole
+    numbers, to the tick if the clock itself loses nothing. Returns the error in ticks.
     """
     expected = interrupts.per_s * ticks / rig.hz * rig.ticks_per_instruction
     off = rig.excess(ticks, number, rounds) - expected
@@ -90,7 +90,7 @@ def test_the_same_work_at_three_shifts_reads_1_to_4_to_16(image: Firmware, recor
 
 
 def test_a_round_takes_what_qemu_executes(image: Firmware, record_property: Record) -> None:
-    """A busy wait of known length: the model's whole numbers are those that QEMU counts."""
+    """A busy wait of known length: the model's whole numbers equal QEMU's counts."""
     rounds = 20_000_000
     with rig_at(image, FAST) as rig:
         _, short = executed(rig, 0)
@@ -112,7 +112,7 @@ def executed(rig: Rig, rounds: int) -> tuple[int, int]:
 
 
 def test_workspace_costs_the_same_whatever_is_alive(image: Firmware, own_shift: int) -> None:
-    """Of a function that takes and gives back 256 bytes, with no array and with a hundred."""
+    """The function takes and frees 256 bytes, while no array is alive and while a hundred are."""
     with rig_at(image, own_shift) as rig:
         measurer = rig.lib.measure("testing.workspace", number=10, repeat=9)
         none = min(sample.cycles for sample in measurer(256).samples)
@@ -147,7 +147,7 @@ class Bracket:
         self.device: ClockReading = reading
 
     def agrees_with(self, start: Bracket, rig: Rig, record_property: Record) -> None:
-        """Assert that since `start` each of the device's clocks went as far as QEMU's, and as the other."""
+        """Assert that since `start` the device's clocks have advanced as far as QEMU's, and as each other."""
         cycles = self.device.seconds_since(start.device)
         uptime = self.device.uptime_since(start.device)
         record_property("law: cycle counter, uptime", f"{cycles:.6f} s, {uptime} s")
@@ -178,7 +178,7 @@ SPOTS = {"2^32 ns": 2**32 / 1e9, "2^31 cycles": 2**31, "2^32 cycles": 2**32}
 def test_times_are_right_on_either_side_of(
     image: Firmware, interrupts: Interrupts, spot: str, record_property: Record
 ) -> None:
-    """Where 32 bits of nanoseconds or of cycles end, and half of them."""
+    """The places are the end of 32 bits of nanoseconds or of cycles, and half of it."""
     with rig_at(image, shift_for(spot, image, interrupts)) as rig:
         target = SPOTS[spot] * (rig.hz if spot.endswith("ns") else 1)
         aimed = rig.near(target)
@@ -191,7 +191,8 @@ def test_times_are_right_on_either_side_of(
 
 
 def shift_for(spot: str, image: Firmware, interrupts: Interrupts) -> int:
-    """An instruction takes about a tick for the seconds of the first spot, more for the others' minutes."""
+    """An instruction takes about a tick for the first place, which takes seconds, and more for the others,
+    which take minutes."""
     with rig_at(image, FAST) as rig:
         finest = max(shift for shift in range(11) if 2**shift * rig.hz <= 1e9)
     return finest + 1 if spot.endswith("ns") else FAST
@@ -209,7 +210,8 @@ def test_instructions_come_with_the_time(image: Firmware, own_shift: int) -> Non
 def test_a_short_function_costs_what_it_costs(
     image: Firmware, own_shift: int, interrupts: Interrupts, record_property: Record
 ) -> None:
-    """With the options that made TVM's evaluator give 0.0, or never end: some tens of instructions a call."""
+    """With the options for which TVM's evaluator gives 0.0, or never ends: some tens of instructions a
+    call."""
     with rig_at(image, own_shift) as rig:
         asked = rig.lib.measure("inc", number=20, repeat=3, min_repeat_ms=40)(1)
         true = (

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tuning on every device that can load code: each way to be invalid is an outcome, none is an end."""
+"""Tuning on every device that can load code: each kind of invalid candidate is an outcome and does not end
+the run."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def test_every_outcome(kernel: Kernel, firmware: Firmware) -> None:
 
 @pytest.mark.slow
 def test_core_cycles_are_an_objective(kernel: Kernel, firmware: Firmware, image: Firmware) -> None:
-    """Each candidate's value is that of a measurement by hand; wait states of flash make it larger."""
+    """Each candidate's value equals a separate measurement; wait states of flash make it larger."""
     if image.target.platform.core not in ("cortex-m3", "cortex-m4", "cv32e40p"):
         pytest.skip("no core with a table stands for this platform")
     space = Space({"UNROLL": ["1", "4"]})
@@ -89,7 +90,7 @@ def test_a_candidate_that_stops_the_timer_spoils_no_other(
 def test_more_devices_say_the_same(
     device: Device, kernel: Kernel, firmware: Firmware, image: Firmware
 ) -> None:
-    """The law, where times are exact: results do not depend on how many devices there are."""
+    """The law for exact times: results do not depend on the number of devices."""
     clock = device.clock()
     if clock is None or clock.cycles_per_instruction is None or clock.cycles_per_instruction < 2:
         pytest.skip(f"{image.target.name}: a tick of its clock is longer than half an instruction")
@@ -99,14 +100,14 @@ def test_more_devices_say_the_same(
     assert item == two
 
 
-# One in ten is not right, of a thousand: which, a number says.
+# Of a thousand candidates, one in ten is invalid; a number says which.
 BAD = {3: "crash", 4: "hang", 5: "wrong"}
 
 
 def bad_space(count: int) -> tuple[Space, dict[int, str]]:
-    """Candidates of which one in ten crashes, hangs or is wrong, and the outcome due for each."""
+    """Candidates of which one in ten crashes, hangs or is wrong, and the expected outcome of each."""
     faults = [str(3 + number // 10 % 3) if number % 10 == 6 else "0" for number in range(count)]
-    # A macro tells the kernel which one it is: all are different to the compiler and to the device.
+    # A macro gives the kernel its number, so that all are different to the compiler and to the device.
     space = Space({"CANDIDATE": [f"{number}" for number in range(count)]})
     return space, {number: BAD.get(int(fault), "correct") for number, fault in enumerate(faults)}
 
@@ -143,7 +144,7 @@ def test_each_verdict_is_right_and_twice_the_same(
 def test_a_device_that_dies_by_itself_costs_no_candidate(
     kernel: Kernel, firmware: Firmware, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its process is killed in mid-run: the candidate that it had is tried again on another."""
+    """The device's process is killed during a candidate, which is tried again on another device."""
     opened: list[Device] = []
 
     def opening(*args: object, **given: object) -> Device:
@@ -168,7 +169,8 @@ def test_a_device_that_dies_by_itself_costs_no_candidate(
 def test_what_is_not_checked_is_believed_and_the_best_is_checked_at_the_end(
     kernel: Kernel, firmware: Firmware
 ) -> None:
-    space = Space({"FAULT": ["5", "0", "6"]})  # 5 returns too much; 6 nothing, at once: the quickest.
+    # Candidate 5 returns a wrong result; 6 computes nothing and is the fastest.
+    space = Space({"FAULT": ["5", "0", "6"]})
     told = {
         item.candidate.number: item.outcome for item in tune(replace(kernel, check_every=2), space, firmware)
     }

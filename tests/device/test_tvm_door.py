@@ -101,7 +101,7 @@ def test_errors_have_the_devices_text_and_the_session_goes_on(client: TvmClient)
 
 
 def test_attributes_of_the_device(client: TvmClient, source: LentDevice) -> None:
-    """As TVM's own CPU has them: it exists, it has memory, and there is nothing else to tell."""
+    """The attributes are those of TVM's own CPU: it exists and has memory; all others are unknown."""
 
     def attribute(kind: int) -> object:
         return client.syscall(Syscall(RpcCode.DEV_GET_ATTR, (DLDevice(1, 0), kind)))
@@ -156,7 +156,7 @@ def test_a_client_that_dies_in_mid_copy(port: int) -> None:
     ],
 )
 def test_garbage(port: int, said: list[str], garbage: bytes, why: str) -> None:
-    """The connection is closed, the reason is said, and the next client is served."""
+    """The connection is closed, the server logs the reason, and the next client is served."""
     with socket.create_connection(("127.0.0.1", port), timeout=60) as stranger:
         stranger.sendall(garbage)
         with suppress(ConnectionResetError):
@@ -200,7 +200,7 @@ def can_load(device: Device) -> None:
 
 
 def foreign_object(device: Device) -> bytes:
-    """Of a machine that the device is not: the head of an ELF file, and nothing behind it."""
+    """The header of an ELF file for another machine, without content."""
     machine = 0xF3 if program_facts(toolset_of(firmware_of(device)).elf).machine == "EM_ARM" else 40
     return struct.pack("<16sHHIIIIIHHHHHH", b"\x7fELF\1\1\1", 1, machine, 1, 0, 0, 0, 0, 52, 0, 0, 0, 0, 0)
 
@@ -236,7 +236,7 @@ def test_files_that_are_no_modules(client: TvmClient, device: Device) -> None:
 def test_a_cache_that_cant_be_written(
     client: TvmClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The client is told, and served as before."""
+    """The client gets the error, and is served as before."""
     client.call(client.function("tvm.rpc.server.upload"), "m.c", EMPTY_FUNCTION + b"int other;")
     (tmp_path / "minrpc").mkdir()
     (tmp_path / "minrpc" / "objects").write_text("no directory")
@@ -248,7 +248,7 @@ def test_a_cache_that_cant_be_written(
 
 @pytest.mark.usefixtures("can_load")
 def test_a_function_outlives_its_module(client: TvmClient, source: LentDevice) -> None:
-    """As in TVM: functions of a module keep it; then its memory is given back."""
+    """As in TVM, functions of a module keep the module; after them its memory is freed."""
     client.call(client.function("tvm.rpc.server.upload"), "m.c", EMPTY_FUNCTION)
     used = source.device.info().arena_used
     module = client.call(client.function("tvm.rpc.server.load_module"), "m.c")

@@ -54,7 +54,7 @@ def test_add(remote: Any) -> None:  # noqa: ANN401
 
 
 def test_the_devices_own_session_goes_on_afterwards(device: Device) -> None:
-    """Anew: its arrays are gone, and an error says so."""
+    """The device starts a new session: its arrays are gone, and an error says so."""
     array = device.array(np.array([1, 2], np.int8))
     sessions = device.sessions
     with session(device) as remote:
@@ -181,7 +181,7 @@ def test_what_was_made_of_a_module_is_given_back_before_it(
     generated: Any,  # noqa: ANN401
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """In any order that its user drops them, and without a word in the log."""
+    """The user may drop them in any order; nothing is logged."""
     device.system_lib()
     used = device.info().arena_used
     library = device.load_tvm(generated)
@@ -202,7 +202,7 @@ def test_what_was_made_of_a_module_is_given_back_before_it(
 
 @pytest.mark.usefixtures("can_load")
 def test_an_object_of_llvms(device: Device) -> None:
-    """For the device's core, as its own compiler was told it."""
+    """The object is for the device's core, with the core's options of the device's compiler."""
     check_scaled(device.load_tvm(compiled(llvm_target(device))).scaled, lambda data: data)
 
 
@@ -210,7 +210,7 @@ def test_an_object_of_llvms(device: Device) -> None:
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64"])
 @pytest.mark.parametrize("kind", ["c", "llvm"])
 def test_arithmetic_that_a_core_may_not_have(device: Device, dtype: str, kind: str) -> None:
-    """Then functions of the compiler's library do it, which are called as that one calls them."""
+    """Functions of the compiler's library compute it; they are called with the compiler's convention."""
     import tvm
     from tvm import te
 
@@ -255,7 +255,7 @@ def test_an_archive_for_another_processor(
     device: Device,
     tmp_path: Path,
 ) -> None:
-    """Said so, and the session goes on."""
+    """An error names the processor, and the session goes on."""
     import tvm
 
     mine = description(toolset_of(firmware_of(device)))["mtriple"]
@@ -284,7 +284,7 @@ def test_what_calls_tvms_runtime_is_refused(device: Device) -> None:
 
 
 def test_the_device_itself_waits_while_it_is_lent(device: Device) -> None:
-    """Its requests would be answered by nobody."""
+    """Nobody would answer the device's own requests."""
     inc = device.system_lib()["inc"]
     with session(device) as remote:
         with pytest.raises(ConfigurationError, match="is lent to a session of TVM's"):
@@ -312,7 +312,7 @@ def test_a_module_that_needs_what_nobody_has(remote: Any, tmp_path: Path) -> Non
 def test_a_client_over_two_pipes(
     firmware: Firmware | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its end is a SIGKILL for the program, which leaves nothing behind."""
+    """TVM ends the program by SIGKILL, and nothing is left."""
     import tvm
 
     if firmware is None or firmware.target.serial_port:

@@ -27,7 +27,7 @@ from tests.docs.pages import ROOT, blocks_of
 pytestmark = pytest.mark.extra("tvm")
 
 HERE = Path(__file__).parent
-# TVM's own processes import TVM, each for itself, and LLVM compiles: on a busy machine that takes long.
+# Each of TVM's processes imports TVM, and LLVM compiles: both take long on a busy machine.
 LIMIT_S = 3600
 
 
@@ -42,9 +42,8 @@ def platform(firmware: Firmware | None, device: Device) -> str:
 
 @contextmanager
 def started(command: list[str], ready: str) -> Iterator[re.Match[str]]:
-    """A process, once it has printed a line like `ready`; ended with the processes that it has started.
-
-    TVM's tracker leaves one behind otherwise.
+    """A process that has printed a line like `ready`. It is ended with the processes that it has started,
+    since TVM's tracker would leave a process behind.
     """
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
@@ -84,7 +83,7 @@ def tracked(platform: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def run_program(file: Path, *words: object) -> str:
-    """In a process of its own: TVM's tuner keeps threads and workers until its process ends."""
+    """Run a program in a process of its own: TVM's tuner keeps threads and workers until its process ends."""
     ran = subprocess.run(
         [sys.executable, str(file), *map(str, words)],
         cwd=file.parent,
@@ -101,7 +100,7 @@ def run_program(file: Path, *words: object) -> str:
 def test_a_matrix_product_is_tuned_as_the_page_says(
     device: Device, platform: str, tmp_path: Path, amount: Amount
 ) -> None:
-    """All candidates are counted; the best one's object is right on the device."""
+    """All candidates are counted; the best candidate's object is right on the device."""
     trials = amount(4, 64)
     page = (ROOT / "docs" / "tvm.md").read_text()
     (text,) = (block.text for block in blocks_of(page) if "ms.tune_tir" in block.text)
@@ -135,7 +134,8 @@ def as_c(device: Device, exported: Path, a: Any, b: Any) -> Any:  # noqa: ANN401
 
 @pytest.mark.usefixtures("tracked")
 def test_candidates_that_fail_are_one_record_each(tmp_path: Path, amount: Amount) -> None:
-    """One crashes, one hangs, one is wrong, one does not link: the device is back for all others."""
+    """One candidate crashes, one hangs, one is wrong, one does not link: the device works again for all
+    others."""
     trials = amount(7, 64)
     output = run_program(HERE / "tune_conv2d.py", tmp_path, trials)
     found = json.loads(output.splitlines()[-1])

@@ -20,21 +20,21 @@ from tests.device.qemu_clock import QemuClock
 
 # A measurement of minutes of virtual time may take long on a busy host.
 TIMEOUT_S = 900.0
-# Both ends of an interval are cut to whole ticks, and so is the timer's own share that is compared with it.
+# Both ends of an interval are cut to whole ticks, and so is the timer's own share in the comparison.
 TICKS = 2
 CALLS = 8
 
 
 @dataclass(frozen=True)
 class Model:
-    """The time of `spin`: ticks of timer and batch, instructions of a call and of a round in it."""
+    """The time of `spin`: ticks of the timer and a batch, instructions of a call and of a round in a call."""
 
     timer_ticks: float
     call: int
     round: int
 
     def instructions(self, number: int, rounds: int) -> int:
-        """Of `number` calls of `rounds` rounds each."""
+        """Instructions of `number` calls of `rounds` rounds each."""
         return number * (self.call + rounds * self.round)
 
 
@@ -51,7 +51,7 @@ class Interrupts:
 
     per_s: in a second, on average.
     most: in one measurement of `SECONDS`.
-    one: a single one, where all are alike; whole, as instructions are.
+    one: instructions of a single interrupt, a whole number, if all interrupts are alike.
     """
 
     per_s: float
@@ -76,34 +76,34 @@ class Rig:
 
     @cached_property
     def lib(self) -> SystemLibrary:
-        """Its functions."""
+        """The system library of the device."""
         return self.device.system_lib()
 
     @cached_property
     def hz(self) -> int:
-        """Ticks of its clock in a second."""
+        """Ticks of the device's clock in a second."""
         return self.device.info().timer_hz
 
     @property
     def ticks_per_instruction(self) -> float:
-        """As the shift and the clock's rate make them."""
+        """Ticks per instruction, from the shift and the clock's rate."""
         return (1 << self.shift) * self.hz / 1e9
 
     def measure(self, rounds: int, number: int = 1, repeat: int = 1) -> Measurement:
-        """`spin`, `number` times `rounds` rounds."""
+        """Ticks of `number` calls of `spin` with `rounds` rounds."""
         return self.lib.measure("spin", number=number, repeat=repeat, timeout_s=TIMEOUT_S)(rounds)
 
     def ticks(self, rounds: int, number: int = 1, repeat: int = 1) -> list[int]:
-        """The same; the counts of each repeat."""
+        """Ticks of the same calls, for each repeat."""
         return [sample.cycles for sample in self.measure(rounds, number, repeat).samples]
 
     @cached_property
     def model(self) -> Model:
-        """Found from short measurements, each the shortest of five so that no interrupt is in it."""
+        """The model from short measurements, each the shortest of five, so that it has no interrupt."""
         once, twice = (min(self.ticks(0, number, 5)) for number in (1000, 2000))
         short, long = (min(self.ticks(rounds, 1, 5)) for rounds in (10000, 20000))
         call = self._whole((twice - once) / 1000)
-        # Not that of no calls at all: a loop that is not entered takes an instruction or two less, or more.
+        # Not a batch without calls: a loop that is not entered takes an instruction or two less, or more.
         timer = once - 1000 * call * self.ticks_per_instruction
         return Model(timer, call, self._whole((long - short) / 10000))
 
@@ -113,28 +113,30 @@ class Rig:
         return round(instructions)
 
     def predicted(self, number: int, rounds: int) -> float:
-        """Ticks, without those of interrupts."""
+        """Predicted ticks, without interrupts."""
         return self.model.timer_ticks + self.model.instructions(number, rounds) * self.ticks_per_instruction
 
     def excess(self, ticks: int, number: int, rounds: int) -> float:
-        """By how many ticks a measurement is longer than the model has it: interrupts, if all is right."""
+        """The ticks by which a measurement exceeds the model: those of interrupts, if all is right."""
         return ticks - self.predicted(number, rounds)
 
     def off_interrupts(self, ticks: int, number: int, rounds: int, item: int) -> float:
-        """How many ticks a time is off the model and a number of interrupts, all alike."""
+        """The difference in ticks of a time from the model with a number of equal interrupts."""
         excess, each = self.excess(ticks, number, rounds), item * self.ticks_per_instruction
         return excess - round(excess / each) * each if item else excess
 
     def off_whole(self, ticks: int) -> float:
-        """How many ticks a time is off the nearest whole number of instructions, the timer's own included.
+        """The difference in ticks of a time from the nearest whole number of instructions, with the timer's
+        own.
 
-        All instructions executed meanwhile, interrupts' too: a busy processor makes nothing else.
+        These are all instructions executed meanwhile, also those of interrupts: a busy processor does nothing
+        else.
         """
         each = self.ticks_per_instruction
         return ticks - round(ticks / each) * each
 
     def rounds_for(self, seconds: float, number: int = CALLS) -> int:
-        """How many rounds make `number` calls last so long, about."""
+        """The approximate number of rounds with which `number` calls last this long."""
         instructions = seconds * 1e9 / (1 << self.shift) / number - self.model.call
         return max(0, round(instructions / self.model.round))
 
@@ -147,7 +149,8 @@ class Rig:
         return min(around, key=lambda choice: abs(self.predicted(*choice) - ticks))
 
     def interrupts(self) -> Interrupts:
-        """From measurements of some seconds, and from shorter ones, some of which hold a single one."""
+        """The cost of interrupts, from measurements of some seconds, and from shorter measurements, some of
+        which have one interrupt."""
         runs = [self._added(seconds, 12 if seconds < 0.5 else 3) for seconds in (0.3, 0.7, 1.5, 3, 6)]
         long_runs = self._added(Interrupts.SECONDS, 5)
         added = [
@@ -161,9 +164,8 @@ class Rig:
         )
 
     def _added(self, seconds: float, repeat: int) -> list[float]:
-        """Instructions beyond the model, in each repeat of a measurement that lasts so long.
-
-        The clock's own steps are no interrupts: it would grow with the time when extrapolated.
+        """Instructions beyond the model, in each repeat of a measurement of this length. The clock's own
+        steps are not interrupts: their effect would grow with the time when extrapolated.
         """
         rounds = self.rounds_for(seconds)
         excess = [self.excess(ticks, CALLS, rounds) for ticks in self.ticks(rounds, CALLS, repeat)]
@@ -172,12 +174,12 @@ class Rig:
 
 @contextmanager
 def rig_at(firmware: Firmware, shift: int) -> Iterator[Rig]:
-    """A device of its own, started for this."""
+    """A device that is started for this rig."""
     with start(firmware.changed(icount_shift=shift)) as running, connect(running) as device:
         reloads = (firmware.platform.port, firmware.platform.clock) == ("zephyr", "SysTick")
         yield Rig(device, QemuClock(running), shift, reloads)
 
 
 def spread(values: Sequence[int]) -> int:
-    """From the smallest to the largest."""
+    """The difference between the largest and the smallest."""
     return max(values) - min(values)

@@ -23,7 +23,7 @@ from tvm.s_tir import meta_schedule as ms
 CHANNELS, SIZE, FILTERS, KERNEL = 4, 10, 8, 3
 
 _BEGIN = "int __tvm_ffi_main(void *self, void *args, int count, void *result) {"
-# A crash, a hang, nothing computed, a name that nobody has.
+# A crash, a hang, no computation, an undefined symbol.
 FAILING = (
     f"{_BEGIN} __builtin_trap(); }}",
     f"{_BEGIN} for (;;) {{ }} }}",
@@ -48,7 +48,7 @@ def convolution() -> Any:  # noqa: ANN401
 
 @derived_object
 class Builder(ms.builder.PyBuilder):  # type: ignore[misc]
-    """Builds in this process; the first candidates become failing ones."""
+    """Builds in this process; the first candidates are replaced by failing ones."""
 
     def build(self, build_inputs: Any) -> Any:  # noqa: ANN401
         return [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client of TVM's TCP door for tests, in either packing, and a server that it can talk to."""
+"""A client of TVM's TCP door for tests, in either packing, and a server for it."""
 
 from __future__ import annotations
 
@@ -41,12 +41,13 @@ LIMIT_S = 60.0
 
 
 class RefusedError(Exception):
-    """The server answered with an exception, of this text."""
+    """The server answered with an exception that has this text."""
 
 
 @dataclass
 class TvmClient:
-    """today: packs as TVM does from v0.21 on, else as before it. pipe: instead of a port, and no hello."""
+    """today: packs as TVM does from v0.21 on, else as before it. pipe: used instead of a port, without a
+    handshake."""
 
     port: int
     today: bool
@@ -70,13 +71,13 @@ class TvmClient:
         self._socket.close()
 
     def send(self, request: Request) -> None:
-        """Without waiting for the answer."""
+        """Send a request without waiting for the answer."""
         plain = isinstance(request, CallFunc | Syscall) and self.today
         packet = ffi.encode_request(request) if plain else encode_request(request, Dialect.V0_8_0)  # type: ignore[arg-type]
         self._socket.sendall(packet)
 
     def begun(self) -> bool:
-        """Whether the answer to InitServer is that all is well, which has no values."""
+        """True if the answer to InitServer reports success: it has no values."""
         length, code = HEAD.unpack(self._receive(HEAD.size))
         self._receive(length - (HEAD.size - _LENGTH.size))
         return bool(code == RpcCode.RETURN)
@@ -155,9 +156,8 @@ class TvmClient:
 
 @dataclass
 class LentDevice:
-    """A `DeviceSource` over a device that the test has.
-
-    Its clients also find the function `test.wait`, which returns when the source is told to interrupt.
+    """A `DeviceSource` over the test's device. Its clients also find the function `test.wait`, which returns
+    when the source must interrupt.
     """
 
     device: Device

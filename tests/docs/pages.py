@@ -54,7 +54,7 @@ class Block:
 
     @property
     def not_run(self) -> bool:
-        """True if it needs something that a test does not have."""
+        """True if the block can't be run by a test."""
         return self.note.startswith("not run: ")
 
     def commands(self) -> Iterator[tuple[str, list[str]]]:
@@ -82,7 +82,7 @@ def blocks_of(page: str) -> list[Block]:
 
 
 def shell(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command as it is typed in `directory`, with this Python's programs first."""
+    """Run a command as if typed in `directory`, with this Python's programs first."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     # A page's output must not depend on the directory or the environment of the tests.
     gone = ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER", "COLUMNS")
@@ -98,7 +98,7 @@ def shell(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
 
 
 def alike(line: str) -> str:
-    """A line without the parts that differ from run to run: numbers, and how wide a table's columns are."""
+    """A line without the parts that differ from run to run: numbers, and widths of a table's columns."""
     line = line.replace("from the cache", "built")
     line = re.sub(r"/dev/pts/\d+|/(?:tmp|root|home)/[\w./-]+|\b[0-9a-f]{12,}\b", "PLACE", line)
     line = re.sub(r"-{3,}:?|:-+:?", "---", _NUMBER.sub("#", line))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each page's commands and snippets do as it says; see `tests.docs.pages`."""
+"""Runs the commands and snippets of each page; see `tests.docs.pages`."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def run_commands(block: Block, where: str, directory: Path) -> None:
 
 
 def check_words(command: str, where: str) -> None:
-    """A command that can't be run exists at least."""
+    """A command that can't be run here exists, at least."""
     words = [*takewhile(lambda word: not re.match(r"\d?[|>]", word), shlex.split(command, comments=True))]
     if words[:1] == ["minrpc"]:
         assert words[1] in COMMANDS, f"{where}: {command}"

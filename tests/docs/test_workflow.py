@@ -54,7 +54,7 @@ def git(directory: Path, *words: str) -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A clone with the branch of a pull request, after which main went on."""
+    """A clone with the branch of a pull request; main has newer commits."""
     origin, clone = tmp_path / "origin", tmp_path / "clone"
     origin.mkdir()
     git(origin, "init")
@@ -76,7 +76,7 @@ def checkout(tmp_path: Path) -> Path:
 def run_step(
     step: dict[str, Any], checkout: Path, further: dict[str, str]
 ) -> subprocess.CompletedProcess[str]:
-    """As GitHub's runner does: each step in a shell of its own."""
+    """Run a step as GitHub's runner does: in a shell of its own."""
     bin_directory = checkout.parent / "bin"
     bin_directory.mkdir(exist_ok=True)
     (bin_directory / "gh").write_text(GH)

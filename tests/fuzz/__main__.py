@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A long run: `python -m tests.fuzz [--runs N] [--target NAME]`, from the top of the checkout.
 
-Ends at the first finding, whose input it keeps in build/fuzz: the target's program, given that file as its
-only argument, runs it alone.
+It ends at the first finding and keeps the input in build/fuzz: the target's program runs this input alone if
+the file is its only argument.
 """
 
 from __future__ import annotations

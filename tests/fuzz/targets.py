@@ -19,8 +19,7 @@ SANITIZER = {
 
 
 def command(programs: Path, target: str, runs: int, corpus: Path, findings: Path, seed: int = 0) -> list[str]:
-    """The command that runs that many inputs. New ones of interest go to `corpus`, a finding to
-    `findings`."""
+    """The command that runs `runs` inputs. New interesting inputs go to `corpus`, a finding to `findings`."""
     return [
         str(programs / f"fuzz_{target}"),
         f"-runs={runs}",

@@ -27,7 +27,7 @@ def programs(native_build: Callable[[str], Path]) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("target", MAX_LENGTH)
 def test_target(programs: Path, tmp_path: Path, target: str) -> None:
-    """All inputs, the kept ones first, run without a finding."""
+    """All inputs, the kept inputs first, run without a finding."""
     done = subprocess.run(
         command(programs, target, RUNS, tmp_path, tmp_path, seed=1),
         stdout=subprocess.PIPE,

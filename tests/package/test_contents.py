@@ -20,7 +20,7 @@ COPIES = "minrpc/firmware/sources"
 
 @pytest.fixture(scope="session")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with both, as `python -m build` makes them: the wheel from the sdist."""
+    """A directory with sdist and wheel, as `python -m build` makes them: the wheel from the sdist."""
     if not (ROOT / ".git").exists():
         pytest.skip("only a checkout of git says which files belong to it")
     target = tmp_path_factory.mktemp("dist")

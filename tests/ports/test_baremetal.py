@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bare-metal port on each processor, where the tests on devices don't see it.
-
-Faults before there is a server, divisions by zero, a wrong machine; and that a vector unit is used.
+"""Properties of the bare-metal port on each processor that tests on devices don't see: faults before the
+server starts, divisions by zero, a wrong machine, and the use of a vector unit.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def slow(name: str) -> object:
 
 
 def target_of(name: str, *sources: Path) -> Target:
-    """The platform with further sources; skips where it can't run."""
+    """The platform with further sources; skips the test if it can't run here."""
     target = Target.named(name, sources=sources)
     if lacks := lacking(target.platform):
         pytest.skip(f"{name}: {'; '.join(requirement.name for requirement in lacks)}")
@@ -51,7 +50,7 @@ def target_of(name: str, *sources: Path) -> Target:
 
 
 def wait_for(running: RunningDevice, text: str, times: int) -> str:
-    """The console's text once `text` has come so often."""
+    """The console's text after `text` has come `count` times."""
     deadline = Deadline("console", SPEAK_S, running.clock)
     tail = running.console_tail
     assert tail is not None
@@ -108,7 +107,8 @@ def test_a_division_by_zero_is_a_fault(name: str, function: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["bare_mps2_an385", "bare_microbit", "bare_mps2_an500", "bare_rv32"])
 def test_a_load_that_is_not_aligned(name: str) -> None:
-    """A Cortex-M0 has no such loads: a fault that is named. The others take the bytes as they are."""
+    """A Cortex-M0 has no unaligned loads and reports a fault with its name; the other cores load the
+    bytes."""
     data = np.arange(1, 9, dtype=np.uint8)
     with start(target_of(name, KERNELS)) as running:
         device = connect(running)
@@ -127,7 +127,8 @@ def test_a_load_that_is_not_aligned(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["bare_mps2_an386", "bare_mps2_an500", "bare_mps2_an505", "bare_mps3_an547"])
 def test_an_interrupt_leaves_the_registers_of_the_fpu_alone(name: str) -> None:
-    """The vectors' registers are the same ones. The processor saves them since the FPU was turned on so."""
+    """The FPU's registers are also those of the vector unit. The processor saves them, since the FPU was
+    enabled with that option."""
     with start(target_of(name, KERNELS)) as running:
         lib = connect(running).system_lib()
         assert lib["changed_by_interrupt"]() == 0
@@ -144,7 +145,7 @@ def instructions(device: Device, name: str, *args: object) -> float:
 def test_vectors_take_fewer_instructions_than_scalars(
     name: str, record_property: Callable[[str, object], None]
 ) -> None:
-    """An int8 dot product of 1,024 elements by MVE or RVV, and by a loop."""
+    """Compares an int8 dot product of 1,024 elements by MVE or RVV with the same by a loop."""
     a, b = (np.random.default_rng(seed).integers(-128, 128, 1024, np.int8) for seed in (1, 2))
     defines = {"MACHINE_VECTORS": 1} if name == "bare_rv64v" else {}
     with start(target_of(name, KERNELS).changed(defines=defines)) as running:

@@ -46,6 +46,6 @@ def test_known_rates(tick_hz: ctypes._NamedFuncPointer, cycles_hz: int, asked_hz
 
 @given(cycles_hz=st.integers(1_000, 10**10), asked_hz=st.integers(1, 100_000))
 def test_a_tick_is_whole_cycles(tick_hz: ctypes._NamedFuncPointer, cycles_hz: int, asked_hz: int) -> None:
-    """To half a tick a second: far closer than the 1/64 at which a counter is taken for wrong."""
+    """The error is at most half a tick a second, far below the 1/64 from which a counter counts as wrong."""
     cycles = max(cycles_hz // asked_hz, 1)
     assert abs(tick_hz(cycles_hz, asked_hz) - Fraction(cycles_hz, cycles)) <= Fraction(1, 2)

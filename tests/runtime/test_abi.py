@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files in the shape of TVM's C generator compile against our headers and link beside our system library."""
+"""Files in the form of TVM's C generator compile against this project's headers and link beside its system
+library."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ APP = Path(__file__).parents[2] / "zephyr-app"
 # test_generated.c runs such files in the default run.
 GENERATIONS = [pytest.param(name, marks=pytest.mark.slow) for name in ("v0_7", "v0_18")]
 
-# Without the warnings of the generator's own code: it names unused arguments, and casts functions.
+# Without warnings for the generator's code, which names unused arguments and casts functions.
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wno-unused", "-Wno-unused-parameter", "-Wno-cast-function-type"]
 LANGUAGES = [["cc", "-std=gnu99"], ["cc", "-std=c11"], ["c++", "-std=c++17", "-x", "c++"]]
 
@@ -58,7 +59,7 @@ def test_two_registries_in_one_image_do_not_link(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module", params=GENERATIONS)
 def generation(request: pytest.FixtureRequest) -> str:
-    """Which of the files."""
+    """The generation of the files."""
     return str(request.param)
 
 

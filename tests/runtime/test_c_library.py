@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C library in somebody else's program: two functions of its own, called and timed."""
+"""The C library in another program: two functions of the program, called and timed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def program(
 
 
 def check_its_functions(device: Device) -> None:
-    """They are called, and timed."""
+    """Call and time the program's functions."""
     lib = device.system_lib()
     data = np.arange(-50, 50, dtype=np.int16)
     x, y = device.array(data), device.empty(data.shape, data.dtype)
@@ -133,7 +133,7 @@ def test_its_arguments_are_checked(program: Path) -> None:
 
 
 def test_a_new_session_ends_what_nobody_waits_for(program: Path) -> None:
-    """A measurement of days: the next client does not wait for its end."""
+    """The measurement would take days: the next client does not wait for its end."""
     with running(program, call_timeout_s=0.2) as device:
         data = device.array(np.zeros(10_000, np.int8))
         evaluator = device.system_lib().time_evaluator("adler32", number=1 << 27)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C files of the runtime call one another in one direction, but for two: a question runs the server."""
+"""The C files of the runtime call one another in one direction, except two: a question runs the server."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def program() -> Path:
 
 @pytest.fixture
 def rpc(program: Path) -> Iterator[RpcClient]:
-    """A session with it, over a socket pair."""
+    """A session with the device, over a socket pair."""
     ours, theirs = socket.socketpair()
     with theirs:
         process = subprocess.Popen([str(program), "--fd", str(theirs.fileno())], pass_fds=[theirs.fileno()])

@@ -15,7 +15,7 @@ APP = Path(__file__).parents[2] / "zephyr-app"
 ROOMS = (APP / "runtime/include", APP / "ports/posix/include", APP / "ports/baremetal/include")
 HEADERS = [str(path.relative_to(room)) for room in ROOMS for path in sorted(room.rglob("*.h"))]
 WARNINGS = ("-Wall", "-Wextra", "-Werror", "-fsyntax-only")
-# An own function and a server in C++, linked with the runtime's C.
+# A function and a server in C++, linked with the runtime's C.
 PROGRAM = """#include <minrpc/server.h>
 #include <minrpc/text.h>
 

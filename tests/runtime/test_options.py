@@ -14,7 +14,7 @@ from tests.native import need_tools
 APP = Path(__file__).parents[2] / "zephyr-app"
 SOURCES = sorted([*(APP / "runtime").glob("*.c"), *(APP / "operators").glob("*.c")])
 
-# Each option of minrpc/minrpc_config.h, and the symbols that are there for it alone.
+# Each option of minrpc/minrpc_config.h, and the symbols that exist only for this option.
 OPTIONS = {
     "NUMBERED": "minrpc_resend_accept",
     "STREAMING": "minrpc_stream",
@@ -82,7 +82,7 @@ def test_all_off(tmp_path: Path) -> None:
 
 
 def test_all_on(tmp_path: Path) -> None:
-    """Every global name has the prefix or is TVM's: nothing that a user's own program may define."""
+    """Every global name has the prefix or is TVM's, so that no name collides with a user's program."""
     on = symbols(tmp_path, **dict.fromkeys(OPTIONS, 1))
     assert {on.get(name) for name in OPTIONS.values()} == {"T"}
     defined = {name for name, kind in on.items() if kind in "TRDBC"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the C tests of the runtime, a pytest case for each of theirs.
+"""Runs the C tests of the runtime, each C case as a pytest case.
 
 They are built on the host under sanitizers, for 64 and for 32 bits.
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reader in C and the one in Python tell the same of any bytes: frames, noise, and both damaged."""
+"""The readers in C and in Python report the same events for any bytes: frames, noise, and both damaged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TELLING = [0xFF, 0xFE, 0xFD, 0x00, 0x01, 0x03, 0x10]
 
 
 def some_bytes(generator: random.Random, most: int) -> bytes:
-    """Bytes of which half mean something."""
+    """Bytes of which half have a meaning."""
     count = generator.randrange(most)
     return bytes(
         generator.choice(TELLING) if generator.random() < 0.5 else generator.randrange(256)
@@ -26,7 +26,7 @@ def some_bytes(generator: random.Random, most: int) -> bytes:
 
 
 def damaged(generator: random.Random, data: bytes) -> bytes:
-    """These bytes after up to four accidents."""
+    """The bytes after up to four faults."""
     stream = bytearray(data)
     for _ in range(generator.randrange(5)):
         at = generator.randrange(len(stream) + 1)
@@ -54,7 +54,7 @@ def a_stream(generator: random.Random) -> bytes:
 
 
 def told_by_python(stream: bytes) -> str:
-    """In the words of tell_frames."""
+    """The events in the format of tell_frames."""
     events = Deframer(max_payload=2**32).feed(stream)
     return "".join(
         f" {NAMES[type(event)]}:{event.payload.hex()}"

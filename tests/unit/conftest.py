@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How Hypothesis searches: the same examples in each run, so that no run fails by luck or by a slow machine.
+"""Settings of Hypothesis: the same examples in each run, so that no run fails by chance or on a slow machine.
 
 `HYPOTHESIS_PROFILE=search pytest tests/unit/wire` tries other and far more examples each time.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every class of failure, and the test that provokes it: none may be without one.
+"""Every class of failure, and the test that provokes it: each class must have a test.
 
 A new exception in `minrpc` needs a row here, and a next step that a user can take.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dependencies point one way: between modules there is no circle, and each room uses rooms before it only.
+"""Dependencies point one way: modules have no circle, and each room uses only rooms before it.
 
 All imports count: at the top of a module, in a function, and for types.
 """
@@ -18,9 +18,9 @@ import pytest
 
 PACKAGE = Path(minrpc.__file__).parent
 DESIGN = Path(__file__).parents[2] / "DESIGN.md"
-# They export names of the rooms behind them, on first use.
+# These packages export names of other rooms, on first use.
 FACADES = {"minrpc", "minrpc.tvm"}
-# Every room may use them, and they use no room.
+# Every room may use these modules, which use no room.
 SHARED = {"errors", "names"}
 STARTS = {"__main__"}
 
@@ -34,7 +34,7 @@ MODULES = {name_of(file): file for file in PACKAGE.rglob("*.py")}
 
 
 def room_of(module: str) -> str:
-    """Its directory below minrpc/, as DESIGN.md names it: "wire", "tvm/code"."""
+    """The room's directory below minrpc/, as in DESIGN.md: "wire", "tvm/code"."""
     parts = module.split(".")[1:]
     return "/".join(parts[: 2 if parts[0] == "tvm" else 1])
 
@@ -56,7 +56,7 @@ def imports() -> dict[str, set[str]]:
 
 
 def order_in_design() -> list[str]:
-    """The rooms of the package, lowest first, as the table in DESIGN.md has them."""
+    """The rooms of the package, lowest first, in the order of DESIGN.md's table."""
     table = DESIGN.read_text().partition("<!-- rooms -->")[2].partition("<!-- end of rooms -->")[0]
     return re.findall(r"^\| `([a-z_/]+)/` ", table, re.MULTILINE)
 
@@ -109,7 +109,7 @@ def test_what_a_room_may_know() -> None:
     for module, other in arrows():
         known.setdefault(room_of(module), set()).add(room_of(other))
     assert known["wire"] <= {"wire", "errors"}
-    # A session's owner tells which firmware and target run; the client hands these values on.
+    # A session's owner names the running firmware and target; the client passes these values on.
     types_only = {"firmware", "targets"}
     assert (
         known["client"] <= {"client", "wire", "transport", "timing", "host", "errors", "names"} | types_only

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`./run` where it can't install a missing package."""
+"""`./run` if it can't install a missing package."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def bare_machine(tmp_path: Path) -> Path:
-    """Programs of a user without root and sudo, on a Debian that has no package of ours."""
+    """Programs of a user without root and sudo, on a Debian without the needed packages."""
     for name in ("bash", "cat", "dirname", "flock", "sed"):
         (tmp_path / name).symlink_to(str(shutil.which(name)))
     for name, text in {"id": "echo 1000", "dpkg": "echo amd64", "dpkg-query": "exit 1"}.items():

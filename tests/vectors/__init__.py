@@ -16,7 +16,7 @@ _TOKEN = re.compile(
 
 
 class Row(NamedTuple):
-    """One case; `fields` is what follows its name."""
+    """One case. fields: the fields after its name."""
 
     kind: str
     name: str

@@ -9,7 +9,7 @@ from tests.vectors import Row, to_bytes, to_pattern
 
 
 def replay(row: Row, exchange: Callable[[bytes], bytes]) -> None:
-    """Send each `>` packet by `exchange` and compare what comes back with the `<` after it."""
+    """Send each `>` packet by `exchange` and compare the answer with the `<` packet after it."""
     names: dict[str, bytes] = {}
     for sent, expected in zip(row.fields[::2], row.fields[1::2], strict=True):
         answer = exchange(to_bytes(sent.removeprefix(">"), names))

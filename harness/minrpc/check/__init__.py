@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The main job for a person: build, boot, call, compare with numpy, time on the device's own clock."""
+"""`minrpc check`: build, boot, call, compare with numpy, time on the device's own clock."""

@@ -21,7 +21,7 @@ EXP_ULPS: Final = 1.0
 class Case:
     """One call of `function` with `inputs` and, as its last argument, an array for the result.
 
-    exact: the right result, in double precision where it is not of an integer type.
+    exact: the right result; of floats in double precision.
     limit: the largest error that passes, in ULPs; 0 for results that must be right to the bit.
     """
 
@@ -46,7 +46,8 @@ class Case:
         return "x".join(map(str, self.shape)) or "1"
 
     def error_of(self, result: Array) -> float:
-        """The largest error of `result`: in ULPs for floats, else as it is; NaN where a result is."""
+        """The largest error of `result`: in ULPs for floats, else the difference; NaN if the result has a
+        NaN."""
         if self.dtype.kind != "f":
             return float(np.max(np.abs(result.astype(np.int64) - self.exact.astype(np.int64))))
         return float(np.max(ulps(result, self.exact)))
@@ -57,14 +58,15 @@ class Case:
 
 
 def ulps(result: Array, exact: Array) -> Array:
-    """How far each element of `result` is from `exact`, in units of the last place of the nearest float."""
+    """The distance of each element of `result` from `exact`, in units of the last place of the nearest
+    float."""
     spacing = np.spacing(np.abs(exact).astype(result.dtype)).astype(np.float64)
     errors: Array = np.abs(result.astype(np.float64) - exact) / spacing
     return errors
 
 
 def cases() -> list[Case]:
-    """Add on a few and on many elements of both types, and exp over all of its range."""
+    """The cases: add on few and on many elements of both types, and exp over all of its range."""
     random = np.random.default_rng(1)
     bytes_a, bytes_b = (random.integers(-128, 128, ELEMENTS, np.int8) for _ in range(2))
     floats_a, floats_b = (random.normal(0, 1000, ELEMENTS).astype(np.float32) for _ in range(2))

@@ -23,13 +23,13 @@ from minrpc.timing import DeviceClock
 from minrpc.timing.measurement import Measurement
 from minrpc.timing.units import count, quantity
 
-# As microTVM's own tests time a function.
+# The options with which microTVM's own tests time a function.
 NUMBER: Final = 20
 REPEAT: Final = 3
 MIN_REPEAT_MS: Final = 40
-# Of Zephyr's cycle counter at 32,768 Hz a count is 30 us.
+# Rate of Zephyr's slowest cycle counter, at which a count is 30 us.
 _COARSE_S: Final = 1e-5
-# Bytes of the array that is copied where there is no function to call.
+# Bytes of the array that is copied if the firmware has no function to call.
 _COPIED: Final = 4096
 
 Say = Callable[[str, str], None]
@@ -63,8 +63,8 @@ class CheckOutcome:
 class Checked:
     """The result for a target. The fields of stages that were not reached are None or empty.
 
-    missing: functions of the check that the firmware has not: it may be somebody's own application.
-    copied: an array went to the device and came back the same, in place of missing functions.
+    missing: functions of the check that the firmware lacks: it may be a user's own application.
+    copied: in place of missing functions, an array was copied to the device and back without change.
     """
 
     target: Target
@@ -84,7 +84,7 @@ class Checked:
 
 
 def check(target: Target, total: Deadline, cases: Sequence[Case], say: Say) -> Checked:
-    """Take `target` as far as it goes."""
+    """Take `target` through all stages, up to the first that fails."""
     checked = Checked(target)
     try:
         with ExitStack() as stack:
@@ -183,7 +183,7 @@ def _copy(device: Device) -> int:
 
 
 def clock_hint(platform: Platform, clock: DeviceClock) -> str:
-    """How to get exact or finer times, where Zephyr's configuration may give them; "" elsewhere."""
+    """Advice for exact or finer times by Zephyr's configuration; "" if there is none."""
     if platform.port == "zephyr" and platform.starts == "qemu" and clock.mode == "wall":
         return (
             "times follow the host's clock: CONFIG_QEMU_ICOUNT=y in the firmware's configuration, on one "

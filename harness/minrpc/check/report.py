@@ -28,7 +28,7 @@ def report_text(checked: Sequence[Checked]) -> str:
 
 
 def to_json(checked: Sequence[Checked]) -> dict[str, Any]:
-    """All of it; see docs/json.md."""
+    """The results as JSON; see docs/json.md."""
     return {"platforms": [_platform_json(outcome) for outcome in checked]}
 
 

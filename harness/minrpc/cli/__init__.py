@@ -116,7 +116,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("minrpc: interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader has read enough, as `head` does. Python would complain once more when it ends.
+        # The reader has stopped reading, as `head` does. Python would report the error again at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _READER_GONE
     except OSError as error:
@@ -210,7 +210,7 @@ def _module(command: str) -> Any:  # noqa: ANN401 - a module with add_arguments 
 
 
 def _refuse_former(words: Sequence[str]) -> None:
-    """Raise ConfigurationError for a name that a command or an option had, and for no command."""
+    """Raise ConfigurationError for a former name of a command or an option, and for an unknown command."""
     typed = next((word for word in words if not word.startswith("-")), None)
     if typed is not None and typed in FORMER:
         raise ConfigurationError(f"there is no command {typed}", next_step=f"write: minrpc {FORMER[typed]}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc board list`, `scan` and `release`: the boards that are connected, in which use, and their map."""
+"""`minrpc board list`, `scan` and `release`: the connected boards, their users, and their map."""
 
 from __future__ import annotations
 

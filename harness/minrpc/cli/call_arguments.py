@@ -35,13 +35,13 @@ class Array:
         return f"{self.dtype}[{','.join(map(str, self.shape))}]"
 
     def host(self, rng: np.random.Generator) -> npt.NDArray[Any]:
-        """Elements for it: small numbers, of either sign where the type has them.
+        """Its elements: small numbers, also negative if the type has a sign.
 
-        Raises ConfigurationError where this machine has not the memory.
+        Raises ConfigurationError if this machine has too little memory.
         """
         try:
             return self._elements(rng)
-        except (MemoryError, ValueError) as error:  # NumPy's ValueError: more elements than it can number
+        except (MemoryError, ValueError) as error:  # NumPy's ValueError: too many elements to number
             raise ConfigurationError(
                 f"--arg {self} does not fit into this machine's memory", next_step="give a smaller shape"
             ) from error
@@ -116,7 +116,7 @@ def parse_shape(text: str) -> tuple[int, ...]:
 def call_arguments(
     function: str, given: Sequence[str], shape: str | None, dtype: str | None
 ) -> list[Argument]:
-    """The arguments of `function`: given one by one, or arrays of one shape for a built-in function.
+    """The arguments of `function`: each given by itself, or arrays of one shape for a built-in function.
 
     Another function without arguments is called without any; the call raises if it needs some.
     Raises ConfigurationError for arguments that can't be parsed.
@@ -137,7 +137,7 @@ def call_arguments(
 
 
 def to_host(arguments: Sequence[Argument]) -> list[npt.NDArray[Any] | int | float]:
-    """The arguments themselves: arrays with the same elements each time."""
+    """The arguments as arrays and numbers; arrays have the same elements each time."""
     rng = np.random.default_rng(_SEED)
     return [argument.host(rng) if isinstance(argument, Array) else argument for argument in arguments]
 

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Compare and print. A number only makes it fail by an option, or by a limit of minrpc.toml."""
+    """Compare and print. Numbers make it fail only with an option, or by a limit of minrpc.toml."""
     if arguments.plot:
         check_target(arguments.plot)
     base, head = (read_records(file, "report") for file in (arguments.base, arguments.head))
@@ -49,7 +49,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.fail and not comparison.compared and not comparison.worse(strict=arguments.strict_timing):
         failure = _nothing_compared(comparison)
         write_json(arguments, comparison_json(comparison), failure=failure)
-        arguments.json = None  # It is written.
+        arguments.json = None  # The file has been written.
         raise failure
     tell_limits(broken, idle_limits(limits, head), unchecked_limits(limits, head, base), sys.stderr)
     worse = bool(broken) or (arguments.fail and comparison.worse(strict=arguments.strict_timing))

@@ -44,7 +44,7 @@ def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
 
 
 def _platforms(**_given: object) -> list[str]:
-    """Names of platforms; none where a file of the user's is wrong: the command itself will say so."""
+    """Names of platforms; none if the user's file is wrong, which the command itself reports."""
     try:
         return list(load_platforms())
     except HarnessError:

@@ -90,9 +90,9 @@ def constant_time(
     total: Deadline,
     sources: Sources | None = None,
 ) -> ConstantTime:
-    """Check `function` with the inputs that `trials` says.
+    """Check `function` with the inputs of `trials`.
 
-    sources: what has it, loaded for this; else the firmware's own library has.
+    sources: files with the function, loaded for the check; without them it is the firmware's own.
 
     Raises ConfigurationError for parameters and files that don't fit, and for a target that QEMU does not
     run.
@@ -111,7 +111,7 @@ def constant_time(
 
 
 def _parameters(library: LoadedLibrary | None, function: str) -> Sequence[Parameter]:
-    """Parameters of a C function; packed functions have no types of theirs."""
+    """Parameters of a C function; none for packed functions, which have no types."""
     return library[function].function.type.parameters if library is not None else ()
 
 
@@ -147,7 +147,7 @@ def _place(name: str, names: Sequence[str], function: str) -> int:
 
 
 def _number(value: object, parameters: Sequence[Parameter], place: int) -> Any:  # noqa: ANN401 - a number
-    """A number of numpy's type for the parameter's C type; of 64 bits where that is not known."""
+    """The number in numpy's type for the parameter's C type; in 64 bits if that is unknown."""
     dtype = np.dtype(np.float64 if isinstance(value, float) else np.int64)
     if place < len(parameters):
         try:
@@ -162,7 +162,7 @@ def _number(value: object, parameters: Sequence[Parameter], place: int) -> Any: 
 
 
 def _read(file: Path, names: Sequence[str], function: str) -> Mapping[int, npt.NDArray[Any]]:
-    """The arrays of the file, by the argument that they are for."""
+    """The arrays of the file, by the index of their argument."""
     try:
         with np.load(file) as content:
             return {_place(name, names, function): content[name] for name in content.files}
@@ -174,7 +174,7 @@ def _read(file: Path, names: Sequence[str], function: str) -> Mapping[int, npt.N
 def _own(
     arguments: Sequence[Any], rows: Mapping[int, npt.NDArray[Any]], names: Sequence[str]
 ) -> list[dict[int, Any]]:
-    """Further inputs: of each secret in the file its value, or one in each row."""
+    """Further inputs: the value of each secret in the file, or the value in each row."""
     inputs: dict[int, list[Any]] = {}
     for place, value in rows.items():
         several = value.ndim == np.ndim(arguments[place]) + 1

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Show everything; 0 when every default platform, or each that was named, can run here, else 1."""
+    """Show everything; 0 if every default platform, or each named platform, can run here, else 1."""
     known = load_platforms(arguments.platforms_file)
     named = [find_platform(known, name) for name in split_names(arguments.platform)]
     platforms = named or [item for item in known.values() if item.starts != "board"]
@@ -69,7 +69,7 @@ def _content(needs: Mapping[str, list[Requirement]]) -> dict[str, Any]:
 def _cache_json() -> dict[str, Any] | None:
     try:
         return {"directory": str(cache_home()), "used_bytes": _cache_bytes(), "limit_bytes": limit()}
-    except ConfigurationError:  # Each platform's row names it.
+    except ConfigurationError:  # The row of each platform names the missing package.
         return None
 
 

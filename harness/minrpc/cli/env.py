@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`minrpc env`: variables for `west build` and twister, in shell syntax: eval "$(minrpc env)".
 
-A second call in the same shell, for another compiler, takes the first one's variables back.
+A second call in the same shell, for another compiler, unsets the variables of the first call.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Compile for each platform and show."""
+    """Compile for each platform, and show the functions."""
     sources = sources_from(arguments, arguments.source)
     selection = selected(arguments)
     shown = []

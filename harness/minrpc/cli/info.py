@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Ask each device, and show."""
+    """Ask each device, and show its facts."""
     options = options_from(vars(arguments))
     if arguments.drift is not None and not arguments.drift > 0:
         raise ConfigurationError("--drift must be more than 0 seconds", next_step="leave it out")
@@ -56,7 +56,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _show(target: Target, arguments: argparse.Namespace, total: Deadline) -> dict[str, Any]:
-    """Show the device; the facts shown, for the JSON."""
+    """Show the device; returns the shown facts for the JSON."""
     found: dict[str, Any] = {"platform": target.name}
     with start(target, total=total) as running, connect(running, total=total) as device:
         print(target.name)
@@ -151,7 +151,7 @@ def _another_clock(platform: Platform) -> str:
 
 
 def watch(device: Device, seconds: float, wait: Callable[[float], None]) -> list[Enclosed]:
-    """Readings of the device's clock, at the beginning and at the end of so long a time."""
+    """Readings of the device's clock at the beginning and the end of a period of `seconds`."""
     looks = [_look(device) for _ in range(_LOOKS)]
     wait(seconds)
     return looks + [_look(device) for _ in range(_LOOKS)]

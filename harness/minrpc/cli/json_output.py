@@ -18,7 +18,7 @@ STDOUT: Final = Path("-")
 
 
 def add_json_option(add: Callable[..., object], help_text: str = "write the result here, too") -> None:
-    """Declare it by `add`, with the parameters of `argparse.ArgumentParser.add_argument`."""
+    """Declare the option by `add`, which has the parameters of `argparse.ArgumentParser.add_argument`."""
     add(
         "--json", type=Path, metavar="FILE", help=f"{help_text}; - for standard output, all else to the other"
     )
@@ -26,9 +26,9 @@ def add_json_option(add: Callable[..., object], help_text: str = "write the resu
 
 @contextmanager
 def json_output(arguments: argparse.Namespace) -> Iterator[None]:
-    """Around a command: text goes to standard error where the document goes to standard output.
+    """Context of a command: text goes to standard error if the document goes to standard output.
 
-    Failures are written, too. Raises ConfigurationError at once for a file that can't be written.
+    A failure becomes a document, too. Raises ConfigurationError at once for a file that can't be written.
     """
     path: Path | None = getattr(arguments, "json", None)
     arguments.json_stdout = sys.stdout
@@ -56,7 +56,7 @@ def write_json(
     passed: bool = True,
     failure: HarnessError | None = None,
 ) -> None:
-    """Write the command's document where `--json` says, if it does. Raises ConfigurationError."""
+    """Write the command's document to the file of `--json`, if given. Raises ConfigurationError."""
     path: Path | None = arguments.json
     if path is None:
         return

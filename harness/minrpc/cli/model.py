@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from minrpc.tvm.code.models import Model, ModelRun
 
 _LONG_TO_COMPILE: Final = 1 << 20
-"""Bytes of weights from which TVM takes so long that the devices are asked before whether they fit."""
+"""Bytes of weights above which TVM takes long, so that the devices are asked first whether they fit."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -197,7 +197,8 @@ def _weigh(
     size: int,
     refused: dict[str, dict[str, Any]],
 ) -> None:
-    """Ask each device whether the weights may fit, before TVM compiles. Raises if they fit none of them."""
+    """Ask each device whether the weights may fit, before TVM compiles. Raises an error if they fit no
+    device."""
     from minrpc.tvm.code.models import check_weights
 
     targets = selected(arguments).targets
@@ -215,7 +216,7 @@ def _weigh(
 
 
 def _failed(name: str, target: Target, error: HarnessError) -> dict[str, Any]:
-    """The row of a platform that came to no result; the others go on."""
+    """The row of a platform that failed; the other platforms go on."""
     print(f"minrpc: {target.name}: {error}", file=sys.stderr)
     print(f"  FAILED   {error.message}", flush=True)
     return {
@@ -317,7 +318,7 @@ def _run(
 
 
 def _unit(run: ModelRun) -> tuple[float, str]:
-    """The clock's ticks in the unit that is shown, and its name: instructions where the clock counts them."""
+    """The clock's ticks in the shown unit, and the unit's name: instructions if the clock counts them."""
     each = run.whole.clock.cycles_per_instruction
     return (float(each), "instructions") if each else (1.0, "ticks")
 

@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Profile on one platform, and show."""
+    """Profile on one platform, and show the profile."""
     options = options_from(vars(arguments))
     plan = call_arguments(arguments.function, arguments.arg, arguments.shape, arguments.dtype)
     files = [arguments.flame, arguments.callgrind, arguments.speedscope]

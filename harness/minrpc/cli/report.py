@@ -106,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Measure or read, and write; 1 where a limit of minrpc.toml is broken."""
+    """Measure or read a run, and write the page; 1 if a limit of minrpc.toml is broken."""
     if bool(arguments.kept) == bool(arguments.function):
         step = "`minrpc report add`, or `minrpc report --from FILE`"
         raise ConfigurationError("a report is of a function, or of files", next_step=step)
@@ -174,7 +174,7 @@ def _measured(arguments: argparse.Namespace) -> RunRecord:
 def _measure(
     arguments: argparse.Namespace, target: Target, plan: Sequence[Argument], total: Deadline
 ) -> tuple[TimingRecord, PlatformPart | None]:
-    """The measurement on one target, its profile where the platform has counters, and its firmware's size."""
+    """The measurement on one target, its profile if the platform has counters, and its firmware's size."""
     firmware = build(target) if not target.attached else None
     counts = target.platform.starts == "qemu" and firmware is not None
     print(f"{target.name}: measured", file=sys.stderr, flush=True)
@@ -232,7 +232,7 @@ def _call_profile(firmware: Firmware, call: str, profile: Profile) -> CallProfil
 
 
 def _lines(firmware: Firmware, profile: Profile) -> list[tuple[str, str, int]]:
-    """Those of the function and of its callees; none where no source line of these is known."""
+    """Lines of the function and of its callees; none if no source line of these is known."""
     found = list(profile.called_lines.items())
     if not any(profile.called_lines):
         return []

@@ -13,7 +13,7 @@ from minrpc.targets.options import options_from
 def selected(arguments: argparse.Namespace, *, starts: bool = True) -> Selection:
     """The targets that the options select; `minrpc.cli.main` names the rest. Raises as `select_runnable`.
 
-    starts: False where firmware is only built, so that boards are meant, too.
+    starts: False if firmware is only built, so that boards are selected, too.
     """
     options = options_from(vars(arguments))
     selection = select_runnable(options, lacking if starts else lacking_to_build)

@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Build, look into the program, and show."""
+    """Build, read the program, and show its sizes."""
     if arguments.top < 1:
         raise ConfigurationError(f"--top is at least 1, not {arguments.top}", next_step="leave it out")
     if arguments.treemap:
@@ -83,7 +83,7 @@ def _sizes(elf: Path) -> ProgramSizes:
         message = f"{elf} is damaged or cut off: {error}"
         raise ConfigurationError(message, next_step="build it again") from error
     if not sizes.regions:
-        # An object's sections all begin at 0, so the owner of a byte can't be told there.
+        # All sections of an object begin at 0, so the owner of an address is not known.
         message = f"{elf} has no load segments: an object file is not placed in memory yet"
         raise ConfigurationError(message, next_step="name the program that it is linked into")
     return sizes

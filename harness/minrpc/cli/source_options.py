@@ -82,7 +82,7 @@ def load_with(function: str, device: Device, sources: Sources, stack: ExitStack)
 
 @contextmanager
 def told_if_unfit(files: Sequence[Path]) -> Iterator[None]:
-    """Around a call of a function of `files`: ConfigurationError for arguments that it does not take."""
+    """Context of a call of a function of `files`: raises ConfigurationError for arguments that do not fit."""
     try:
         yield
     except HarnessError:

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Print the table: 1 where a measurement failed."""
+    """Print the table; 1 if a measurement failed."""
     from minrpc.tuning.study import study
 
     over = dict(map(partial(parse_param, option="--over"), arguments.over))
@@ -71,7 +71,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _kernel(arguments: argparse.Namespace, **sizes: str) -> Kernel:
-    """The kernel whose arguments have these values for names."""
+    """The kernel with these values for the names in its arguments."""
     from minrpc.tuning.kernel import Kernel
 
     texts = [

@@ -49,7 +49,7 @@ _REPEATS_AT_ONCE: Final = 1000
 
 
 def say(line: str) -> None:
-    """Progress, and failures: apart from the result."""
+    """Print progress and failures on standard error, apart from the result."""
     print(line, file=sys.stderr, flush=True)
 
 
@@ -85,7 +85,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Measure on each platform and show; 1 where --until was not reached, or a bound broken that counts."""
+    """Measure on each platform and show; 1 if --until was not reached, or if a bound that counts was
+    broken."""
     arguments.json_keeps = arguments.json != STDOUT  # A failure does not replace the file's content.
     options = options_from(vars(arguments))
     plan = call_arguments(arguments.function, arguments.arg, arguments.shape, arguments.dtype)
@@ -211,8 +212,8 @@ class Run:
     def _measure(self, lib: RemoteModule | LoadedLibrary, args: list[object]) -> Measurement:
         """Measure the requested number of repeats, or until the median is precise enough.
 
-        Each request begins with the batch size of the request before, and asks for the missing repeats, at
-        most for as many as there are: so all statistics together take no longer than the last.
+        Each request begins with the batch size of the request before, and at most doubles the number of
+        repeats, so that all statistics together take no longer than the last.
         """
         whole: Measurement | None = None
         wanted = self._given.repeat
@@ -235,7 +236,8 @@ class Run:
                 return whole
 
     def _wanted(self, whole: Measurement) -> int:
-        """Repeats in all: more than there are as long as the median is not known well enough."""
+        """The wanted number of repeats: more than the present number until the median is known well
+        enough."""
         have = len(whole.samples)
         most: int = self._given.max_repeats
         if self._precision is None or whole.summary.precision <= self._precision or have >= most:

@@ -15,7 +15,7 @@ def read_records(path: Path, *others: str, missing: list[TimingRecord] | None = 
     """The file's measurements, or `missing` if the file is missing or empty. Raises ConfigurationError with
     the reason.
 
-    others: commands whose files have measurements, too, and may be read here.
+    others: further commands whose files have measurements and can be read.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -34,7 +34,8 @@ def read_records(path: Path, *others: str, missing: list[TimingRecord] | None = 
 
 
 def add_record(path: Path, new: TimingRecord) -> None:
-    """Replace the earlier measurement of the same call; keeps measurements that others write meanwhile.
+    """Replace the earlier measurement of the same call; measurements that other processes write meanwhile are
+    kept.
 
     Raises ConfigurationError with the reason.
     """

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from minrpc.tuning.kernel import Check, Kernel
     from minrpc.tuning.tune import Workers
 
-# As shells have it for a program that SIGINT ended.
+# The exit status that shells give for a program that SIGINT ended.
 _STOPPED: Final = 130
 _SEVERAL: Final = {
     "action": "append",
@@ -106,14 +106,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="draw how the best was found, and the front, as PNG, SVG or PDF",
     )
-    # As everywhere, but several.
+    # The option of all commands, but it can be repeated.
     add_device_options(
         lambda name, **given: add(name, **(given | _SEVERAL if name == "--serial-port" else given))
     )
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Tune on each platform: 1 where no candidate was right."""
+    """Tune on each platform; 1 if no candidate was right."""
     params = _params(arguments.param, arguments.source)
     space = Space(params, parse_flags(arguments.flags) or [()], arguments.where)
     for name in ("jobs", "budget"):
@@ -170,7 +170,7 @@ def _require_compile_timeout(arguments: argparse.Namespace) -> None:
 
 
 def _require_ports(arguments: argparse.Namespace, ports: Sequence[str]) -> None:
-    """Raise ConfigurationError where boards do not go with the other options."""
+    """Raise ConfigurationError if boards do not fit the other options."""
     if not ports:
         return
     if arguments.jobs != 1:
@@ -186,7 +186,7 @@ def _require_ports(arguments: argparse.Namespace, ports: Sequence[str]) -> None:
 
 
 def _firmware(target: Target) -> Firmware:
-    """The firmware that candidates are loaded into: started here, or running at the ports."""
+    """The firmware into which candidates are loaded: started here, or running at the ports."""
     if target.elf is not None:
         from minrpc.library.loading import firmware_from
 
@@ -200,7 +200,7 @@ def _firmware(target: Target) -> Firmware:
 
 
 def _require_files(arguments: argparse.Namespace) -> None:
-    """Raise ConfigurationError when a file can't be written, or results would be lost or are missing."""
+    """Raise ConfigurationError if a file can't be written, or if results would be lost or are missing."""
     results, resume = arguments.results, arguments.resume
     if results is not None and resume is not None:
         raise ConfigurationError("--resume adds to its own file", next_step="leave --results out")
@@ -280,7 +280,7 @@ def _check_of(text: str) -> Check | None:
 def _tune(
     kernel: Kernel, space: Space, target: Target, ports: Sequence[str], arguments: argparse.Namespace
 ) -> int:
-    """Tune on one platform: 1 where no candidate was right, 130 after Ctrl-C."""
+    """Tune on one platform; 1 if no candidate was right, 130 after Ctrl-C."""
     from minrpc.tuning.identity import identity
 
     path = arguments.resume or arguments.results
@@ -314,7 +314,7 @@ def _try_all(
     results: dict[int, CandidateResult],
     file: ResultsFile | None,
 ) -> bool:
-    """Add each candidate's result to `results` and the file; whether Ctrl-C has stopped it."""
+    """Add each candidate's result to `results` and the file; returns True if Ctrl-C has stopped it."""
     from minrpc.tuning.judging import CANDIDATE_TIMEOUT_S
     from minrpc.tuning.tune import tune
 

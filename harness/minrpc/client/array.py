@@ -30,7 +30,7 @@ class RemoteArray(RemoteHandle):
     def __init__(
         self, rpc: RpcClient, tensor: DLTensor, free: Syscall | None, *, of: RemoteArray | None = None
     ) -> None:
-        """free: gives it back; None for a view. of: whose memory a view has."""
+        """free: the request that frees it; None for a view. of: the array whose memory a view has."""
         self.shape = tensor.shape
         self.dtype = tensor.dtype
         self.nbytes = tensor.nbytes
@@ -38,7 +38,7 @@ class RemoteArray(RemoteHandle):
         self._of = of
         self._views: Ends = {}
         super().__init__(rpc, free, made=self._views, of=of._views if of is not None else None)
-        # As an argument of a call, ready to be sent: an array never moves.
+        # The array as an argument of a call, encoded once: an array never moves.
         self.argument = PackedTensor(tensor.pack(rpc.dialect))
         self.pointer = Handle(tensor.data + tensor.byte_offset)
 
@@ -67,10 +67,10 @@ class RemoteArray(RemoteHandle):
     def view(self, dtype: DTypeLike, shape: int | tuple[int, ...] | None = None) -> RemoteArray:
         """The same memory as elements of another type.
 
-        shape: left out, the last dimension takes more or fewer elements, as numpy's view has it. The view
-            keeps this array, and ends with it when that is freed.
+        shape: by default the last dimension takes more or fewer elements, as in numpy's view.
 
-        Raises ValueError for a shape of another size, and where this array is gone.
+        The view keeps this array alive, and is invalid when this array is freed. Raises ValueError for a
+        shape of another size, and if this array is gone.
         """
         self.check(self._rpc)
         held = to_dtype(dtype)
@@ -88,7 +88,7 @@ class RemoteArray(RemoteHandle):
     def copy_from(self, source: npt.ArrayLike | RemoteArray) -> None:
         """Overwrite all elements: from the host, or from another array of the same device.
 
-        Raises TypeError for another dtype and ValueError for another shape: nothing is converted in silence.
+        Raises TypeError for another dtype and ValueError for another shape: nothing is converted.
         """
         if isinstance(source, RemoteArray):
             self._copy_from_remote(source)

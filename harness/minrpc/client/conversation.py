@@ -24,15 +24,16 @@ _RETURN: Final = 1
 _PEEK: Final = 2
 _POKE: Final = 3
 
-# Bytes of one question for memory: when C gave a wrong length, not much is still on the link at the deadline.
+# Bytes that one question for memory reads: if C gave a wrong length, little is left on the link at the
+# deadline.
 _PIECE: Final = 1 << 16
 
-# Seconds for an answer when the call's own time is up: the device gives up the call.
+# Seconds for an answer that ends the call after the call's own time is up.
 _END_S: Final = 1.0
 
 
 class FunctionOnHost(Protocol):
-    """Protocol: a function in Python that stands behind one in C."""
+    """Protocol: a function in Python that answers calls of a C function."""
 
     @property
     def name(self) -> str:
@@ -98,7 +99,7 @@ class Conversation:
             raise
 
     def write(self, address: int, data: bytes) -> None:
-        """Overwrite bytes of the device's memory, at the latest with the answer. Raises as `read` does."""
+        """Overwrite bytes of the device's memory, now or with the answer. Raises as `read` does."""
         self._require_open(address, len(data))
         piece = (self._room - 2 * _COMMAND.size) & ~7
         for at in range(0, len(data), piece):
@@ -111,7 +112,7 @@ class Conversation:
             self._waiting += command
 
     def refusal(self) -> ConfigurationError:
-        """The error for another request meanwhile."""
+        """The error for another request while the device waits."""
         return ConfigurationError(
             f"{self.name} runs in Python, and the device waits for it: it can't serve another request",
             stage=self._stage,
@@ -145,7 +146,7 @@ class Conversation:
         return body
 
     def _end(self) -> None:
-        """Have the device end the function: Python's exception is on its way to the caller."""
+        """Make the device end the function, because Python raised an exception."""
         if self._link.generation != self._generation or not self._link.usable:
             return
         packet = encode_request(Answer(b""), Dialect.V0_8_0)

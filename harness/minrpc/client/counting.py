@@ -21,17 +21,17 @@ from minrpc.timing.measurement import MOST, MemoryUse, Sample, parse_samples
 from minrpc.wire.requests import free_handle
 from minrpc.wire.values import CPU, Function, Module, TypeCode
 
-if TYPE_CHECKING:  # The client asks a target for how it starts, and needs none.
+if TYPE_CHECKING:  # Only for types: the client needs no target.
     from minrpc.targets import Target
 
 COUNTING_EVALUATOR: Final = "minrpc.time_evaluator"
 
 # The function of this name does nothing; with number 0 it is not even called.
 _EMPTY: Final = ""
-# The device takes it as the name of a counter, though it counts nothing.
+# An option that the device takes as the name of a counter; it counts nothing.
 _MASKED: Final = "interrupts_masked"
-# A clock that lost overflows while interrupts were masked has less than two thirds of the time. Shorter
-# batches differ by so much for other reasons.
+# A clock that lost overflows while interrupts were masked shows less than two thirds of the time. Shorter
+# batches may differ as much for other reasons.
 _LOST: Final = 0.75
 _LONG_S: Final = 0.001
 _EMPTY_CALLS: Final = 1000

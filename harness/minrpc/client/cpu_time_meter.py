@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A meter that needs no hardware: the processor time of a device that is a process of this machine."""
+"""A meter without hardware: the processor time of a device that is a process of this machine."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class CpuTimeMeter:
-    """The processor time that a device took which is a process of this machine: the counter `cpu_ns`.
+    """The processor time of a device that is a process of this machine: the counter `cpu_ns`.
 
     It reads the time that the kernel charges to all threads of the program or emulator, in nanoseconds.
-    Raises ConfigurationError for a device that is no process of this machine.
+    Raises ConfigurationError for any other device.
     """
 
     def __init__(self, device: Session) -> None:

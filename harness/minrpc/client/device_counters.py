@@ -14,7 +14,7 @@ from minrpc.errors import DialectError
 LIST: Final = "minrpc.counters"
 MEMORY: Final = "minrpc.memory"
 PEAKS: Final = ("stack_bytes", "arena_bytes", "heap_bytes")
-"""Requested by memory=True; they are peaks of a call, not differences."""
+"""Counters that memory=True requests; they are peaks of a call, not differences."""
 NO_SLOT: Final = "no slot for the counter"
 """The device's error text when all hardware counters are in use, or none is available."""
 

@@ -263,7 +263,7 @@ class RemoteModule(RemoteHandle):
             empty_stack = partial(counting.empty_stack, rpc, module)
             if meter is None:
                 return measurer(asked)
-            counting.overhead(rpc, module)  # Before the first window.
+            counting.overhead(rpc, module)  # Checked before the first window.
             return MeteredMeasurer(measurer, name, asked, meter)
 
     def _timed(

@@ -13,7 +13,7 @@ LAYOUT: Final = "minrpc.layout"
 STAGE: Final = "lay out the memory"
 
 Where = int | tuple[int, int] | MemoryRegion
-"""A size in bytes, at the usual place; or an address and a size."""
+"""A place: a size in bytes at the usual address, or an address and a size."""
 
 How = Literal["session", "new session", "restart"]
 
@@ -22,7 +22,7 @@ _ALIGNMENT: Final = 64
 
 
 class LayoutRequest(NamedTuple):
-    """Addresses and sizes in bytes; code has size 0 where the firmware's own choice stands."""
+    """Addresses and sizes in bytes; code has size 0 if the firmware chooses its place."""
 
     arena_at: int
     arena_size: int
@@ -34,9 +34,9 @@ class LayoutRequest(NamedTuple):
 class Layout:
     """The layout of a device's memory, and the fate of the objects that it held.
 
-    arena: holds arrays and workspace. code: holds loaded code; None where it lies among the arrays.
-    how: "session": arrays, functions and libraries are as before. "new session": they are gone.
-        "restart": all is gone: another device runs, built or started with other options.
+    arena: holds arrays and workspace. code: holds loaded code; None if code lies among the arrays.
+    how: "session": arrays, functions and libraries are unchanged. "new session": they are gone. "restart":
+        another device runs, built or started with other options, and all is gone.
     why: the reason for a new session or a restart; "" for "session".
     """
 
@@ -71,10 +71,10 @@ def home(info: DeviceInfo, name: str) -> MemoryRegion:
 
 
 def places_of(info: DeviceInfo, name: str, arena: Where | None, code: Where | None) -> LayoutRequest:
-    """The places as numbers; the firmware's own where not given.
+    """The places as numbers; the firmware's own if not given.
 
-    Bytes of the arena lie at the beginning of its memory; bytes of code at the end of that, or where the
-    port has memory for code, at the beginning of that.
+    An arena given by its size begins its memory. Code given by its size lies at the end of that memory, or at
+    the beginning of the port's memory for code.
 
     Raises ConfigurationError, and ValueError for invalid sizes.
     """

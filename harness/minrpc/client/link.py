@@ -51,7 +51,7 @@ wire_log = logging.getLogger("minrpc.wire")
 # Seconds until an unanswered start is sent again; the last value repeats. They grow, so that a slow device's
 # answer falls into one of the later waits.
 _RETRY_S = (0.5, 1.0, 2.0, 4.0, 8.0)
-# The same, after the device has reported that it has just booted.
+# The same waits after the device has reported its boot.
 _AFTER_BOOT_S = 0.1
 _MORE_TIME = (
     "look at the console; if it is only slow: function.with_timeout(SECONDS), device.call_timeout_s, or "
@@ -66,7 +66,8 @@ _TAIL_BYTES = 64
 class RandomNonces:
     """Gives 1..254; 0xff would be escaped in each frame of the session.
 
-    Never the same twice in a row: the answer to an earlier start would pass for the answer to a later one.
+    Never the same twice in a row: otherwise the answer to an earlier start would be taken for the answer to a
+    later start.
     """
 
     def __init__(self) -> None:
@@ -217,12 +218,12 @@ class SessionLink:
 
     @property
     def piece(self) -> int:
-        """The most bytes that a copy should carry."""
+        """Largest number of bytes that a copy should carry."""
         return self.numbered.piece if self.numbered else 1 << 62
 
     @property
     def extra(self) -> int:
-        """Bytes that each message has more than TVM's."""
+        """Number of bytes by which each message is longer than TVM's."""
         return NUMBERED_EXTRA if self.numbered else 0
 
     def number_requests(self) -> None:
@@ -389,7 +390,7 @@ class SessionLink:
 
     def _explain(self, error: HarnessError, stage: str) -> None:
         """Add the stage, console and traffic to `error`. If the device is gone, raise that error instead."""
-        # A device without a console has sent the text that its owner looks for over this link.
+        # A device without a console sends its text over this link; its owner looks for it there.
         cause = self.owner.diagnose(error.add_context(console_tail=self.console_text()))
         tail = b"".join(self._tail)[-_TAIL_BYTES:]
         cause.add_context(stage=stage, console_tail=self.console_text(), wire_tail=tail)

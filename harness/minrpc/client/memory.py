@@ -21,7 +21,8 @@ from minrpc.wire.requests import (
 from minrpc.wire.values import Argument, Dialect, DLTensor, Handle, Value
 
 # Bytes of data per packet if the device takes copies of any length: large enough that round trips and headers
-# hardly count, small enough that damage shows soon. The second is for answers of this project's devices.
+# hardly count, small enough that damage shows soon. The second limit is for answers of this project's
+# devices.
 _LONG_COPY = 64 * 1024
 _LONG_ANSWER = 1024 * 1024
 
@@ -118,7 +119,7 @@ def _time_for(rpc: RpcClient, nbytes: int) -> float:
 
 
 def _block(rpc: RpcClient, tensor: DLTensor) -> int:
-    """The most bytes of data that a packet may carry."""
+    """Largest number of data bytes in a packet."""
     room = rpc.max_packet()
     block = room - copy_overhead(len(tensor.shape), rpc.dialect)
     if block < 1:

@@ -16,7 +16,7 @@ from minrpc.timing import Measurement
 
 
 class Meter(Protocol):
-    """Reads something while the device runs timed calls: energy, charge, time of a processor.
+    """Reads a quantity while the device runs timed calls: energy, charge, processor time.
 
     The device is asked for a batch of calls between `before` and `after`. The link's share of that window is
     in the readings, unless the meter is triggered by the timer pin: it is high exactly while calls are timed.
@@ -56,7 +56,7 @@ class MeteredMeasurer:
     def __call__(self, *args: object) -> Measurement:
         """Measure.
 
-        Raises as `Measurer` and as the meter do; TypeError for readings that are no whole numbers, and
+        Raises as `Measurer` and as the meter do; TypeError for readings that are not whole numbers, and
         ConfigurationError for a reading with a counter's name.
         """
         once = replace(self.options, repeat=1)
@@ -88,7 +88,8 @@ class MeteredMeasurer:
 
 
 def check_meter(meter: Meter, options: EvaluatorOptions, *, memory: bool, masked: bool) -> None:
-    """Raise ConfigurationError for options that run other code in a window, TypeError for no meter."""
+    """Raise ConfigurationError for options that run other code in a window, TypeError for an object that is
+    not a meter."""
     for method in ("before", "after", "results"):
         if not callable(getattr(meter, method, None)):
             raise TypeError(f"a meter has before, after and results; {meter!r} has no {method}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Knowledge that a device's owner has and its link does not."""
+"""The owner of a device: knowledge about the device that its link does not give."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ class Counters(Protocol):
 
     @property
     def estimate(self) -> str:
-        """Where its "cycles" are from, and how far they were from hardware's: a line; "" without them."""
+        """The source of its "cycles" and their error against hardware, in a line; "" without cycles."""
 
     def of_batches(self, since: int, names: Sequence[str] | None = None) -> list[dict[str, int]]:
-        """The counters of each timed batch from number `since` on, the oldest first, by name: those of
-        `names`, or all."""
+        """The counters in `names`, or all, of each timed batch from number `since` on, the oldest first, by
+        name."""
 
 
 class Owner(Protocol):
@@ -97,16 +97,18 @@ class Owner(Protocol):
         """The target that was started, or attached to; None if unknown."""
 
     def names_of_board(self) -> Sequence[str]:
-        """The names of the board that is expected at the link; none where any will do."""
+        """The names of the board that is expected at the link; none if any board is accepted."""
 
     def link_after_restart(self, deadline: Deadline) -> Transport | None:
-        """The link anew, once a device is back whose restart closed it; None for links that don't come back.
+        """Opens the link again after a restart of the device closed it; None for links that can't be opened
+        again.
 
-        Raises LinkClosedError when it is not back in time.
+        Raises LinkClosedError if the device is not back in time.
         """
 
     def diagnose(self, error: HarnessError) -> HarnessError:
-        """The error to raise in place of `error` from the link: that the device is dead, if it is."""
+        """The error to raise in place of `error` from the link: if the device is dead, the error that reports
+        it."""
 
     def note_code(self, base: int, size: int, name: str, program: bytes) -> None:
         """Notes loaded code, as `Counters.note_code`, so that a crash in it is reported with its lines."""
@@ -126,11 +128,11 @@ class Unowned:
     target: Target | None = None
 
     def names_of_board(self) -> Sequence[str]:
-        """None: any device will do."""
+        """None: any device is accepted."""
         return ()
 
     def link_after_restart(self, deadline: Deadline) -> Transport | None:
-        """None: how it was opened is not known."""
+        """None: the target is not known."""
         return None
 
     def diagnose(self, error: HarnessError) -> HarnessError:
@@ -138,4 +140,4 @@ class Unowned:
         return error
 
     def note_code(self, base: int, size: int, name: str, program: bytes) -> None:
-        """Does nothing: no caller reads the code's lines."""
+        """Does nothing: the code's lines are not needed here."""

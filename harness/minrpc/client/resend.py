@@ -3,7 +3,8 @@
 
 The request keeps its number until its answer is there. The client sends a short probe when nothing comes,
 or a damaged frame; the device then sends the kept answer again, or says that the request never
-arrived. Copies are cut small while the link damages much, because a long message would never get through.
+arrived. Copies are cut into small pieces while the link damages much, because long messages would never
+arrive undamaged.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from minrpc.wire.session import Numbered, Resend, SessionEvent
 # each pause of a long answer, would send it again each time.
 PROBE_AFTER_S = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 
-# Bytes of a copy's piece: at first and at least, when every hundredth byte would be damaged.
+# Bytes of a copy's piece: at first, and at least, which is for a link that damages one byte in a hundred.
 FIRST_PIECE = 1024
 LEAST_PIECE = 64
 # Limits the cost of needless probes while the device only pauses.
@@ -98,7 +99,7 @@ class NumberedRequests:
     def _learn(self, size: int) -> None:
         """Doubles `piece` after a clean exchange, halves it after a repeated one.
 
-        size: of the longer message of the two. A short message tells nothing about the loss of long ones.
+        size: of the longer message of the two. A short message tells nothing about the loss of long messages.
         """
         if 2 * size >= self.piece:
             self.piece = (

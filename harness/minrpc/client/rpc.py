@@ -107,7 +107,7 @@ class RpcClient:
     """All requests of one client. Operations of several requests hold `lock`.
 
     live: the objects on the device that are still referenced.
-    conversation: with the function that waits for Python's answer; None while none does.
+    conversation: with the function that waits for Python's answer; None if no function waits.
     layout: places of arrays and code in each session; None for the firmware's own places.
 
     session_timeout_s, call_timeout_s: limits in seconds as `Deadline` charges them.
@@ -180,7 +180,7 @@ class RpcClient:
         return self.facts.max_packet - self.link.extra
 
     def _ask_max_packet(self) -> int:
-        if self.ours:  # It gives TVM's clients a smaller limit: their own for answers.
+        if self.ours:  # The device gives TVM's clients a smaller limit: their own limit for answers.
             info = self.device_info()
             self.facts.long_copies = "streaming" in info.options
             return info.max_packet - _FRONT

@@ -312,7 +312,7 @@ class Session:
             return self.rpc.device_info(timeout_s)
 
     def clock(self) -> DeviceClock | None:
-        """The device's clock, whose cycles are counted; None if the device can't tell its rate."""
+        """The device's clock, whose cycles are counted; None if its rate is unknown."""
         with self.rpc.lock:
             self.rpc.ready()
             return self.owner.timebase.clock(self.info().timer_hz) if self.rpc.ours else None
@@ -338,7 +338,7 @@ class Session:
                 self.connect()
                 return
             except LinkClosedError as error:
-                # A port that is forwarded opens before the device listens, and closes again.
+                # A forwarded port opens before the device listens, and closes again.
                 link = None if error.by_us or deadline.expired() else self.owner.link_after_restart(deadline)
                 if link is None:
                     raise

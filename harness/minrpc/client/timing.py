@@ -20,7 +20,8 @@ from minrpc.wire.values import CPU, Argument, Function, Module
 
 RPC_TIME_EVALUATOR = "runtime.RPCTimeEvaluator"
 
-# Newest first. A device that takes another number refuses the call, without further effect.
+# Numbers of arguments, newest first. A device that takes another number refuses the call, without further
+# effect.
 _ARITIES = (12, 11, 10, 8)
 _COOLS_DOWN = 10
 
@@ -96,7 +97,7 @@ class EvaluatorOptions:
             if self.cooldown_interval_ms and arity < _COOLS_DOWN:
                 warnings.warn(
                     f"time {name}: the device's runtime knows no cool-down, it measures without a rest",
-                    stacklevel=3,  # The caller of `RemoteModule.time_evaluator`.
+                    stacklevel=3,  # stacklevel: the caller of `RemoteModule.time_evaluator`.
                 )
             return _handle_of(made)
         raise refusals[0]

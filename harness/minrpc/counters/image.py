@@ -56,14 +56,14 @@ class LoadedCode:
 
     @cached_property
     def functions(self) -> tuple[CodeRange, ...]:
-        """First all of the code, as "(name)", then its functions, under names that differ."""
+        """First all of the code, as "(name)", then its functions, with distinct names."""
         program = self.program
         named = (item._replace(name=program.name_of(item)) for item in program.functions)
         return CodeRange(self.base, self.base + self.size, f"({self.name})"), *named
 
     @cached_property
     def flash_size(self) -> int:
-        """Bytes at its begin that a firmware has in flash: code and constants, without variables."""
+        """Bytes at its start that a firmware would have in flash: code and constants, without variables."""
         ends = [symbol.value for symbol in self.program.elf.symbols if symbol.name == CONSTANTS_END]
         return ends[0] - self.base if ends else self.size
 
@@ -91,11 +91,11 @@ class Window:
 
 
 class Image:
-    """The ELF file at `path`, read as it is asked for."""
+    """The ELF file at `path`; its parts are read when they are needed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        # Code that was loaded into the running device, in order: a later one overlies an earlier.
+        # Code that was loaded into the running device, in order: later code overlies earlier code.
         self.loaded: list[LoadedCode] = []
 
     def as_of_now(self) -> Image:

@@ -348,7 +348,7 @@ class QemuCounters:
         ]
 
     def executed(self) -> Counts:
-        """Counts since QEMU's start. Subtract an earlier result for the counts between.
+        """Counts since QEMU's start. Subtract an earlier result for the counts since then.
 
         Raises HarnessError if the memory for counts was too small.
         """

@@ -4,9 +4,9 @@
 title = "Cortex-M4"             # name for messages
 instruction_set = "thumb"       # or "riscv32"
 against = "..."                 # error against hardware, and the measured programs
-ignores = "without ..."         # effects that the table leaves out, beside wait states; may be left out
+ignores = "without ..."         # effects that the table leaves out, beside wait states; optional
 extends = "cortex-m4"           # starts with that core's rows; pairs here replace its pairs
-wide = ["call"]                 # classes of instructions that may be 4 bytes long; without it, all
+wide = ["call"]                 # classes of instructions that may be 4 bytes long; all classes if missing
 
 [[cost]]                        # cycles of an instruction of these classes
 kinds = ["load_multiple"]
@@ -73,7 +73,7 @@ class Span(NamedTuple):
         return self.most - self.least
 
     def times(self, count: int) -> Span:
-        """The sum of `count` of these."""
+        """The cycles times `count`."""
         return Span(self.least * count, self.most * count)
 
 
@@ -257,7 +257,8 @@ class Core:
 
 
 def _whole(table: dict[str, Any]) -> dict[str, Any]:
-    """The file's table behind that of the core that it extends; of two rows for a class, the later counts."""
+    """The table of the extended core, followed by the file's own; of two rows for a class, the later
+    counts."""
     if "extends" not in table:
         return table
     base = _whole(tomllib.loads(_text(table["extends"])))
@@ -338,7 +339,7 @@ def _text(name: str) -> str:
 def core_or_reason(platform: Platform) -> tuple[Core | None, str]:
     """The platform's core with its flash, or the reason why it has no table.
 
-    Raises ConfigurationError for an unknown core, and flash that there is not.
+    Raises ConfigurationError for an unknown core and for impossible flash.
     """
     flash, name = Flash(platform.flash_wait_states, platform.flash_width), platform.core
     if not name:

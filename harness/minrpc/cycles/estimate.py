@@ -15,10 +15,10 @@ from minrpc.cycles.instructions import Instruction, decode
 
 
 class Passage(IntEnum):
-    """How execution went from one block of code to the next."""
+    """The way of execution from one block of code to the next."""
 
     AS_WRITTEN = 0
-    """Straight on, or the way of the last instruction."""
+    """To the next instruction, or to a target of the last instruction."""
     INTO_EXCEPTION = 1
     OUT_OF_EXCEPTION = 2
 
@@ -110,12 +110,13 @@ class CycleModel:
         return Span(least, most)
 
     def spread(self, times: npt.NDArray[np.int64]) -> int:
-        """How many cycles more it may be than the least, where edge number i was taken `times[i]`."""
+        """The largest excess in cycles over the least, if edge number i was taken `times[i]` times."""
         least, most = self.total(np.arange(len(times)), times)
         return most - least
 
     def by_address(self, times: npt.NDArray[np.int64]) -> dict[int, int]:
-        """The least cycles by the instruction's address; the way to other code is the last one's."""
+        """The least cycles by the instruction's address; the way to other code counts for the last
+        instruction."""
         addresses, places = np.unique(self._places[:, 1], return_inverse=True)
         sums = np.zeros(len(addresses), np.int64)
         np.add.at(sums, places, self._places[:, 2] * times[self._places[:, 0]])
@@ -149,10 +150,10 @@ class CycleModel:
         return self.core.passage(last, first)
 
     def _waits(self, executed: Timed, entered: Timed, way: Span) -> list[tuple[int, Span]]:
-        """Addresses and cycles of an edge that wait for flash. way: cycles from one block to the other.
+        """Addresses and cycles of an edge's waits for flash. way: cycles from one block to the other.
 
-        The entered block's first two lines are waited for by the edge, since the way into the block decides;
-        the other lines of a block by the edges that leave it.
+        The wait for the entered block's first two lines belongs to this edge, since the way into the block
+        decides it; the waits for a block's other lines belong to the edges that leave it.
         """
         least, most = (self._waits_of(executed, entered, way[end], end) for end in (0, 1))
         waits = [(address, (some, more)) for (address, some), (_, more) in zip(least, most, strict=True)]
@@ -172,7 +173,7 @@ class CycleModel:
         return [*waits, (last.start, self._arrival(executed, entered, way, end))]
 
     def _arrival(self, executed: Timed, entered: Timed, way: int, end: int) -> int:
-        """Cycles that wait for the first two lines of the entered block."""
+        """Cycles of the waits for the first two lines of the entered block."""
         flash = self.core.flash
         if not entered.in_flash:
             return 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wait states of flash: a layer above a core's table, whose cycles are of memory that answers at once.
+"""Wait states of flash, added to a core's table, whose cycles assume memory without wait states.
 
 Flash is read in lines. While a core executes a line, the next one is read ahead. So straight code waits for
 the time by which reading the next line exceeds the code of the present line, and a jump to another line waits
@@ -41,7 +41,7 @@ class Flash:
 
     @property
     def about(self) -> str:
-        """The cycles' contents, in a few words."""
+        """The flash in a few words, for messages."""
         if not self.wait_states:
             return "without wait states"
         states = f"{self.wait_states} wait state{'s' * (self.wait_states > 1)}"
@@ -53,7 +53,8 @@ class Flash:
         return next((i for i, item in enumerate(code) if self._line(item.end - 1) != line), len(code))
 
     def crossings(self, code: Sequence[Instruction], cycles: Sequence[int]) -> Iterator[int]:
-        """Cycles that each instruction of straight code waits for its line; that of the first one is there.
+        """Cycles that each instruction of straight code waits for its line; the first instruction's line has
+        been read.
 
         cycles: the cycles of each instruction by itself.
         """
@@ -64,15 +65,15 @@ class Flash:
             line, spent = needed, took if needed != line else spent + took
 
     def spent(self, code: Sequence[Instruction], cycles: Sequence[int]) -> int:
-        """Cycles of straight code since the line of its last instruction was there."""
+        """Cycles of straight code since the line of its last instruction was read."""
         line = self._line(code[-1].end - 1)
         ends = zip(code, cycles, strict=True)
         return sum(took for instruction, took in ends if self._line(instruction.end - 1) == line)
 
     def arrival(self, last: Instruction, spent: int, to: Instruction) -> tuple[int, int]:
-        """Cycles that `to` waits for its line behind `last`, and those since its line was there.
+        """Cycles that `to`, after `last`, waits for its line, and cycles since its line was read.
 
-        spent: cycles since the line of `last` was there.
+        spent: cycles since the line of `last` was read.
         """
         ahead = self._line(to.start) - self._line(last.end - 1)
         if ahead == 0:
@@ -83,9 +84,9 @@ class Flash:
         return address // (self.width // _BYTE)
 
     def left(self, spent: int) -> int:
-        """Cycles until the next line is there, `spent` cycles after this one was."""
+        """Cycles until the next line is read, `spent` cycles after this line was."""
         return max(0, self.wait_states + 1 - spent)
 
 
 AT_ONCE: Final = Flash()
-"""Flash without wait states, as a core's table has it."""
+"""Flash without wait states, as core tables assume."""

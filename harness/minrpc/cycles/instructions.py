@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from minrpc.errors import ConfigurationError
 
-if TYPE_CHECKING:  # Functions load capstone: that takes 0.1 s, and each start of a device loads this module.
+if TYPE_CHECKING:
+    # Imported by functions on use: the import takes 0.1 s, and each start of a device loads this module.
     import capstone
 
 InstructionSet = Literal["thumb", "riscv32"]
@@ -21,9 +22,9 @@ class Instruction(NamedTuple):
 
     kind: its class, as the files in `cores` name it: "data", "load", "branch", ...
     size: bytes.
-    registers: how many registers a multiple load or store moves, in words; 0 for other instructions.
+    registers: number of registers that a multiple load or store moves; 0 for other instructions.
     reads, writes: registers by name.
-    address: the registers among `reads` that an address is made of.
+    address: the registers among `reads` from which an address is computed.
     updates: True for a load or store that also writes its new address to the base register.
     conditional: True for one that is executed only on a condition, other than a branch.
     """
@@ -41,11 +42,11 @@ class Instruction(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The address behind the instruction."""
+        """The address after the instruction."""
         return self.start + self.size
 
 
-# The first pattern that an instruction's name, without condition and width, matches names the class.
+# Class of an instruction: that of the first pattern that matches its name without condition and width.
 _THUMB: Final = [
     (re.compile(pattern), kind)
     for pattern, kind in (
@@ -121,7 +122,7 @@ KINDS: Final[Mapping[InstructionSet, Sequence[str]]] = {
 def decode(code: bytes, start: int, instruction_set: InstructionSet) -> list[Instruction]:
     """The instructions of a straight piece of code that lies at address `start`.
 
-    Raises ConfigurationError where the code can't be decoded to its end: no number would be right.
+    Raises ConfigurationError if the code can't be decoded to its end, since no number would be right.
     """
     decoder = _decoder(instruction_set)
     make = _thumb if instruction_set == "thumb" else _riscv
@@ -197,7 +198,7 @@ def _operand_names(decoder: capstone.Cs, found: capstone.CsInsn) -> Iterator[str
 
 
 def _words(decoder: capstone.Cs, found: capstone.CsInsn) -> int:
-    """Words that a multiple load or store moves; its first operand is the base, but for PUSH and POP."""
+    """Words that a multiple load or store moves; its first operand is the base, except for PUSH and POP."""
     names = list(_operand_names(decoder, found))
     if not found.mnemonic.startswith(("push", "pop", "vpush", "vpop")):
         names = names[1:]

@@ -6,12 +6,12 @@ from __future__ import annotations
 from minrpc.errors import ConfigurationError
 from minrpc.firmware.zephyr_boards import Board, Uart
 
-# The clocks of Zephyr's cycle counter at 32,768 Hz: a count is 30 us.
+# Clocks of Zephyr's cycle counter that run at 32,768 Hz: a count is 30 us.
 _SLOW_CLOCKS = ("RTC",)
 
 
 def stem_of(name: str) -> str:
-    """The name of the board's entry and of its files, as Zephyr names its own: "mps2_an521_cpu0"."""
+    """The name of the board's entry and of its files, in the form of Zephyr's: "mps2_an521_cpu0"."""
     return name.replace("/", "_")
 
 
@@ -37,7 +37,7 @@ def entry_text(board: Board) -> str:
 
 
 def overlay_text(board: Board, uart: Uart) -> str:
-    """An overlay that gives RPC `uart`, and enables it where it is not."""
+    """An overlay that gives `uart` to RPC, and enables it if it is disabled."""
     on = "" if uart in board.uarts else f'\n&{uart.label} {{\n\tstatus = "okay";\n}};\n'
     return f"/ {{\n\tchosen {{\n\t\tminrpc,uart = &{uart.label};\n\t}};\n}};\n{on}"
 

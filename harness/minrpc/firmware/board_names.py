@@ -58,8 +58,8 @@ class ListedBoard:
 class BoardTarget:
     """A board with its revision and qualifiers.
 
-    revision: that whose files are used; "" if the board has none.
-    asked_revision: that of the name; "" for the default.
+    revision: the revision whose files are used; "" if the board has none.
+    asked_revision: the revision in the name; "" for the default.
     """
 
     board: ListedBoard
@@ -77,7 +77,8 @@ class BoardTarget:
 
     @property
     def stems(self) -> tuple[str, ...]:
-        """Stems of its files without the revision: with the SoC, and without where there is one SoC."""
+        """Stems of its files without the revision: with the SoC, and without it if the board has one SoC
+        only."""
         parts = [part for part in self.qualifiers.split("/") if part]
         full = "_".join([self.board.name, *parts])
         short = "_".join([self.board.name, *parts[1:]])
@@ -85,7 +86,8 @@ class BoardTarget:
 
     @property
     def revised_stems(self) -> tuple[str, ...]:
-        """The same with the revision, those without before; only the latter if there is no revision."""
+        """Stems of its files without and then with the revision; only those without if there is no
+        revision."""
         tail = "_" + self.revision.replace(".", "_")
         return (*self.stems, *(f"{stem}{tail}" for stem in self.stems if self.revision))
 
@@ -197,7 +199,7 @@ def _modules(workspace: Workspace, given: dict[str, str]) -> list[Path]:
 
 
 def _paths(value: str) -> list[Path]:
-    """The paths of a list of CMake's; those that are relative start at the application."""
+    """The paths of a CMake list; relative paths start at the application."""
     return [firmware_root() / item for item in value.split(";") if item]
 
 
@@ -211,7 +213,8 @@ def _module_settings(module: Path) -> dict[str, str]:
 
 
 def _renamed(workspace: Workspace, name: str) -> tuple[str, str, str]:
-    """Board, revision and qualifiers of `name`, behind the user's aliases and Zephyr's former names."""
+    """Board, revision and qualifiers of `name`, after the user's aliases and Zephyr's former names are
+    resolved."""
     board, revision, qualifiers = _split(name)
     aliases = os.environ.get("ZEPHYR_BOARD_ALIASES", "")
     alias = _set_values(Path(aliases), "_BOARD_ALIAS").get(board) if aliases else None
@@ -245,7 +248,7 @@ def _set_values(file: Path, suffix: str) -> dict[str, str]:
 
 @cache
 def _listed(workspace: Workspace, roots: Roots, name: str) -> tuple[ListedBoard, ...]:
-    """The boards that Zephyr's script lists; only those called `name` unless it is empty."""
+    """The boards that Zephyr's script lists; if `name` is given, only boards of this name."""
     script = workspace.base / "scripts" / "list_boards.py"
     words = [sys.executable, str(script), f"--arch-root={workspace.base}", f"--cmakeformat={_FORMAT}"]
     words += [f"--board-root={path}" for path in roots.boards if (path / "boards").is_dir()]
@@ -294,7 +297,8 @@ def _qualifiers(board: ListedBoard, given: str) -> str:
 
 
 def _revision(workspace: Workspace, board: ListedBoard, given: str) -> str:
-    """The revision whose files Zephyr takes: as given, or the highest below unless it must be exact."""
+    """The revision whose files Zephyr takes: the given one, or the highest below it unless it must be
+    exact."""
     if not board.revision_format:
         if given:
             raise ConfigurationError(f"the board {board.name} has no revisions", next_step="leave it out")
@@ -321,7 +325,7 @@ def _key(revision: str) -> tuple[int, ...]:
 
 @cache
 def _custom_default(workspace: Workspace, board: ListedBoard) -> str:
-    """The revision that the board's own revision.cmake sets where none is given."""
+    """The default revision, which the board's own revision.cmake sets."""
     script = board.directories[0] / "revision.cmake"
     code = f'set(BOARD "{board.name}")\nset(BOARD_DIR "{board.directories[0]}")\n'
     code += f'set(CMAKE_MODULE_PATH "{workspace.base}/cmake/modules")\ninclude("{script}")\n'
@@ -332,14 +336,14 @@ def _custom_default(workspace: Workspace, board: ListedBoard) -> str:
             words, input=code, capture_output=True, text=True, timeout=_COMMAND_S, check=False
         )
     except OSError:
-        return ""  # Without CMake nothing is built either, which is said elsewhere.
+        return ""  # Without CMake the build fails, too, and reports it.
     found = re.search(r"minrpc:(.*):", ran.stderr)
     return found[1] if found else ""
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:
-    import yaml  # Zephyr's own scripts need it; other ports don't.
+    import yaml  # Zephyr's own scripts need PyYAML; other ports don't.
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # The one in C is ten times as fast.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # The loader in C is ten times as fast.
     document: dict[str, Any] = yaml.load(path.read_text(), loader) or {}
     return document

@@ -38,7 +38,7 @@ _RECORDS: Final = (
 LIBRARIES: Final = "minrpc-libraries"
 """In the build directory: a directory of objects for each library that is linked in."""
 
-# A checkout that is edited during the build is built again, so that a name always matches its content.
+# Number of builds of a checkout that is edited during the build: a name must match its content.
 _ROUNDS: Final = 3
 
 

@@ -30,11 +30,11 @@ _NOT_WRONG: Final = re.compile(r".*(?:warning: |NOTE: |note: )|collect2: error: 
 _CMAKE: Final = re.compile(r"CMake Error")
 _CMAKE_END: Final = re.compile(r"Call Stack|CMake (?:Error|Warning)|-- Configuring incomplete")
 _CMAKE_RAN: Final = re.compile(r"command failed with return code|Command failed")
-# Output of Zephyr's configuration ahead of the part that may be wrong.
+# Output of Zephyr's configuration before the part that may have an error.
 _KCONFIG_NEWS: Final = re.compile(
     r"Parsing |Loaded configuration |Merged configuration |Configuration saved|Kconfig header"
 )
-# Zephyr treats them as errors, and reports that far below.
+# Zephyr treats these warnings as errors, and reports them far below.
 _KCONFIG_WARNING: Final = re.compile(r"warning: |\S*(?:Kconfig|\.conf|defconfig)\S*: warning: ")
 _KCONFIG_ABORTED: Final = "Aborting due to Kconfig warnings"
 _OTHER: Final = re.compile(

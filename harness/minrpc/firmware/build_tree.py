@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A build tree: kept for incremental builds, and deleted where an incremental build could go wrong.
+"""A build tree: kept for incremental builds, and deleted if an incremental build could be wrong.
 
 Remains of an earlier build must not decide the result. The tree's note records how the last build ended and
 which files it read; an interrupted build leaves no note, and the next build starts anew.

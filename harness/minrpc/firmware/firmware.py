@@ -27,7 +27,7 @@ class Sizes(NamedTuple):
 class Firmware:
     """The result of `build`.
 
-    target: the target that it was built for: how it is started, and with which limits.
+    target: the target that it was built for, with the way to start it and the limits.
     elf: the program.
     build_dir: the directory of the program and the files that it needs.
     content_hash: hash of its sources, its compiler and its options.

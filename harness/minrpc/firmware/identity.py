@@ -30,7 +30,7 @@ from minrpc.firmware.inputs import Inputs, names_in
 from minrpc.firmware.places import Places
 
 FORMAT: Final = 2
-"""Raised when this program builds different firmware from the same inputs."""
+"""Changed whenever this program builds different firmware from the same inputs."""
 _SECOND_NS: Final = 1_000_000_000
 _NUMBERS_OF: Final = attrgetter("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
 _NOTHING: Final = (0, 0, 0, 0, 0)

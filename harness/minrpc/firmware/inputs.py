@@ -58,7 +58,7 @@ def inputs_of(
     """All inputs of the finished build in `build_dir`.
 
     listings: see `Inputs`.
-    whole: directories of which all files count: programs of the build that import one another.
+    whole: directories in which all files count: programs of the build that import one another.
     optional: paths that the build looks for and that may be missing.
     Raises BuildError when the build's own notes can't be read.
     """
@@ -90,7 +90,8 @@ def inputs_of(
 
 
 def names_in(directory: str, wanted: frozenset[str] | None = None) -> list[str]:
-    """The names in a directory that count, sorted: those of `wanted`, or all except the litter of tools."""
+    """The names in a directory that count, sorted: the names in `wanted`, or all names except temporary files
+    of tools."""
     try:
         with os.scandir(directory) as entries:
             if wanted is not None:
@@ -200,7 +201,7 @@ def _compiler_files(commands: Sequence[tuple[str, list[str]]]) -> set[str]:
 
 
 def _compiler_and_specs(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The compiler, which stands behind ccache where there is one, and its options that name files."""
+    """The compiler (after ccache, if used) and its options that name files."""
     programs = [word for word in words[:2] if not word.startswith("-")]
     return programs[-1], tuple(sorted({word for word in words if word.startswith("--specs=")}))
 
@@ -213,7 +214,8 @@ def _answer(compiler: str, question: str) -> str:
 
 
 def _searched(commands: Sequence[tuple[str, list[str]]], files: Iterable[str]) -> set[str]:
-    """The directories in which the compiler looks for headers before its own: -I, and where a file lies."""
+    """The directories in which the compiler looks for headers before its own: -I, and the source's
+    directory."""
     flag = re.compile(r"-(?:I|isystem|iquote)(.*)")
     found = {os.path.dirname(path) for path in files if path.endswith((".c", ".h", ".S", ".inc"))}
     for directory, words in commands:
@@ -225,7 +227,7 @@ def _searched(commands: Sequence[tuple[str, list[str]]], files: Iterable[str]) -
 
 
 def _levels(directory: str, names: frozenset[str]) -> Iterator[str]:
-    """`directory`, and those in it in which a header like <sys/types.h> would be looked for."""
+    """`directory`, and its directories in which a header like <sys/types.h> would be looked for."""
     yield directory
     level = [directory]
     for _ in range(_HEADER_PARTS - 1):

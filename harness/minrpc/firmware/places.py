@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Paths without the place where they happen to lie: "{app}/zephyr-app/main.c". No I/O here.
+"""Paths that do not depend on a checkout's place: "{app}/zephyr-app/main.c". No I/O here.
 
 Two checkouts of the same state have the same firmware, so its identity and debug information must not
 contain the checkout's path.
@@ -33,7 +33,7 @@ class Places:
         return re.sub(self._pattern, lambda found: f"{{{found.lastgroup}}}", text)
 
     def shorten_path(self, path: str) -> str:
-        """A path below one of the directories as "{name}/rest"; any other as it is."""
+        """A path below one of the directories as "{name}/rest"; other paths unchanged."""
         for name, directory in self._directories.items():
             if path == str(directory) or path.startswith(f"{directory}/"):
                 return f"{{{name}}}{path[len(str(directory)) :]}"

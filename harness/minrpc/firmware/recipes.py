@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How each port is built, as data: commands, environment, and the directories that the build searches."""
+"""The build of each port, as data: commands, environment, and the directories that the build searches."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A build in a directory that is named later, for which the word BUILD_DIR stands.
+    """A build in a directory that is chosen later; the word BUILD_DIR stands for it.
 
     label: name of the build, for the names of directories.
     plan: hash of all that decides the result, apart from the content of files.
@@ -60,7 +60,7 @@ class Recipe:
     environment: all variables.
     places: the directories that the user may move.
     scope: the directories that it searches; called only by a build.
-    arch, bare: of the required Debian compiler; "" where Zephyr's own build looks for one.
+    arch, bare: of the required Debian compiler; "" if Zephyr's own build looks for a compiler.
     """
 
     label: str
@@ -103,7 +103,7 @@ class BuildOutcome:
 
 
 def recipe_for(platform: Platform, root: Path) -> Recipe:
-    """How to build `platform` from the sources at `root`.
+    """The recipe that builds `platform` from the sources at `root`.
 
     Raises ToolchainMissingError, ZephyrMissingError.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chooses compilers as Zephyr users expect: the one set by variables, the Zephyr SDK, then Debian's."""
+"""Chooses compilers as Zephyr users expect: the compiler set by variables, the Zephyr SDK, then Debian's."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DebianToolchain:
     packages: names for `apt install`.
     compiler: the program.
     zephyr: Zephyr's environment variables.
-    narrow: Zephyr's flags for 32 bits, where not every such compiler has a libgcc for them.
+    narrow: Zephyr's flags for 32 bits, if some of these compilers have no libgcc for 32 bits.
     """
 
     packages: str
@@ -141,16 +141,17 @@ def _has_picolibc(toolchain: DebianToolchain) -> bool:
 
 
 OWN_VARIABLES: Final = "MINRPC_ENV"
-"""The variable by which `minrpc env` notes which compiler's variables it has set."""
+"""The variable in which `minrpc env` notes the compiler whose variables it has set."""
 
 
 def note_of(environ: Mapping[str, str], wanted: Mapping[str, str]) -> str:
-    """The value of OWN_VARIABLES once `wanted` is set over the user's `environ`."""
+    """The value of OWN_VARIABLES after `wanted` is set over the user's `environ`."""
     return json.dumps({name: [value, environ.get(name)] for name, value in wanted.items()})
 
 
 def users_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """`environ` as it was before `minrpc env`: its compiler's variables would fail another's builds.
+    """`environ` without the variables that `minrpc env` set: builds with another compiler would fail with
+    them.
 
     A variable that has changed since stays.
     """
@@ -185,7 +186,7 @@ def zephyr_toolchain(arch: str) -> Toolchain:
 
 
 def _check_libgcc(toolchain: DebianToolchain) -> None:
-    """Raise ToolchainMissingError where the compiler would link 32-bit code with a libgcc of 64 bits."""
+    """Raise ToolchainMissingError if the compiler would link 32-bit code with a libgcc of 64 bits."""
     if not toolchain.narrow or _bits_of(_libgcc(toolchain.compiler, toolchain.narrow)) == _NARROW:
         return
     flags = " ".join(toolchain.narrow)
@@ -201,7 +202,7 @@ def _check_libgcc(toolchain: DebianToolchain) -> None:
 def base_extensions(flags: Sequence[str]) -> tuple[str, ...]:
     """`flags` with RISC-V's extensions that are letters only: -march=rv32imac for rv32imac_zicsr_zifencei.
 
-    GCC 12 finds its libgcc for these names, and takes the 64-bit libgcc where others are named as well.
+    GCC 12 finds its libgcc for these names, and takes the 64-bit libgcc if other extensions are named, too.
     """
     return tuple(re.sub(r"^(-march=rv[^_]+)_.*$", r"\1", flag) for flag in flags)
 
@@ -213,7 +214,7 @@ def _libgcc(compiler: str, flags: Sequence[str]) -> Path:
 
 
 def _bits_of(archive: Path) -> int:
-    """The word size of an archive's first object file; 0 where there is none."""
+    """The word size of an archive's first object file; 0 without an object file."""
     try:
         content = archive.read_bytes()
     except OSError:
@@ -260,8 +261,8 @@ def _set_tools() -> str:
 def _limits_header(compiler: str) -> dict[str, str]:
     """Works around Debian's GCC 12, which keeps limits.h in include/, not in include-fixed/.
 
-    Zephyr asks GCC before 13.1 for the path of include-fixed/limits.h and needs one. GCC looks for such
-    files in LIBRARY_PATH too, so a directory of ours there answers, with a link to the header it does have.
+    Zephyr asks GCC before 13.1 for the path of include-fixed/limits.h and needs one. GCC also looks for such
+    files in LIBRARY_PATH, so a directory there has a link to the header that GCC does have.
     """
     if Path(_file_of(compiler, "include-fixed/limits.h")).is_absolute():
         return {}
@@ -278,7 +279,7 @@ def _link(link: Path, target: str) -> None:
     try:
         link.symlink_to(target)
     except FileExistsError:
-        return  # Another build made it just now.
+        return  # Another build has just created it.
 
 
 def _file_of(compiler: str, name: str) -> str:

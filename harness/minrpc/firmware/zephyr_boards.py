@@ -28,19 +28,19 @@ from minrpc.targets import Platform
 from minrpc.targets.config import unknown_platform
 from minrpc.targets.table import Start
 
-# A devicetree and its nodes, as the parser of the user's Zephyr gives them.
+# Types of a devicetree and its nodes, from the parser of the user's Zephyr.
 Tree = Any
 
 _COMMAND_S: Final = 60.0
 _ISA: Final = ("riscv,isa", "riscv,isa-base")
 _UART_NODES: Final = ("uart", "serial", "usart", "lpuart")
-# UARTs whose nodes have any name: a terminal of the host's, and USB.
+# Compatibles of UARTs whose nodes may have any name: a terminal of the host, and USB.
 _UART_COMPATIBLES: Final = frozenset({"zephyr,native-tty-uart", "zephyr,cdc-acm-uart"})
 
-# Vendors by the prefix of their devicetree compatibles, where the module is not named after that.
+# Vendors by the prefix of their devicetree compatibles, if the module's name differs from it.
 _MODULES: Final = {"st": "hal_stm32", "raspberrypi": "hal_rpi_pico"}
 
-# Clocks behind Zephyr's cycle counter by the compatible of their node; the first that is there.
+# Clocks behind Zephyr's cycle counter by the compatible of their node; the first match counts.
 _CLOCKS: Final = (
     ("intel,hpet", "HPET"),
     ("nordic,nrf-rtc", "RTC"),
@@ -75,13 +75,13 @@ class Board:
     """A board, as its files describe it.
 
     identifier: its whole name, with the SoC's and the core's.
-    arch: as Zephyr has it: "arm", "x86", "riscv", "posix"; "riscv32" where its core says that.
+    arch: in Zephyr's words: "arm", "x86", "riscv", "posix"; "riscv32" if the core has 32 bits.
     simulators: programs that Zephyr's run target knows for it: "qemu", "native", "renode".
-    uarts: enabled UARTs. resting: the others.
+    uarts: enabled UARTs. resting: disabled UARTs.
     console: the UART of the console; None if there is none.
     chosen: the UART that the devicetree chooses for RPC, or for data; None if it chooses none.
     clock: the clock of Zephyr's cycle counter; "" if unknown.
-    smp: it runs on several cores unless told otherwise.
+    smp: Zephyr runs on several cores by default.
     """
 
     identifier: str
@@ -371,7 +371,8 @@ def _clock(tree: Tree) -> str:
 
 
 def _users_files(platform: Platform, target: BoardTarget) -> tuple[Path | None, Path | None]:
-    """boards/NAME.overlay and .conf beside the user's minrpc.toml. Zephyr finds our own by itself."""
+    """boards/NAME.overlay and .conf beside the user's minrpc.toml. Zephyr itself finds those of this
+    project."""
     if not platform.project or Path(platform.project) == firmware_root():
         return None, None
     names = [platform.zephyr_board.replace("/", "_"), *reversed(target.revised_stems)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A firmware that somebody else has built: `west build`, twister, or an IDE. Nothing is built here."""
+"""A firmware that `west build`, twister or an IDE has built. Nothing is built here."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from minrpc.targets.table import Start
 
 
 def firmware_in(target: Target, build_dir: Path) -> Firmware:
-    """The firmware in Zephyr's `build_dir`, started as the build says: in QEMU, as a process or a board.
+    """The firmware in Zephyr's `build_dir`, to be started as the build says: in QEMU, as a process or on a
+    board.
 
     Raises ConfigurationError where there is no finished build with MinRPC in it.
     """
@@ -36,7 +37,7 @@ def firmware_in(target: Target, build_dir: Path) -> Firmware:
     qemu_argv = _qemu_argv(build_dir)
     process = "\nCONFIG_ARCH_POSIX=y\n" in config
     starts: Start = "process" if process else "qemu" if qemu_argv else "board"
-    if target.serial_port is not None:  # A board that QEMU could run is a real board here, and is flashed.
+    if target.serial_port is not None:  # A real board, which is flashed, even if QEMU could run it.
         starts = "board"
     platform = _wired(target.platform, read_built_tree(base, build_dir / "zephyr" / "zephyr.dts"), config)
     elf = "zephyr/zephyr.exe" if process else "zephyr/zephyr.elf"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This machine: its processes, and how its time is charged. The lowest room: every other may use it.
+"""This machine: its processes, and how its time is charged. The lowest room: every other room may use this
+room.
 
 The names here are imported on first use.
 """

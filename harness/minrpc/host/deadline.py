@@ -2,8 +2,8 @@
 """Deadlines that a busy host can't break.
 
 A deadline charges the time that the device could use: the emulator's running time plus its sleeping time. It
-does not charge the time that the emulator or this process waits for a processor. On a board every second
-counts. Above all stages stands one total deadline in plain wall time, so that nothing waits for ever.
+does not charge the time that the emulator or this process waits for a processor. On a board it charges wall
+time. A total deadline in wall time limits all stages together, so that nothing waits for ever.
 
 Reading the kernel's counters (`ProcessClock`, `WallClock`) is apart from the arithmetic (`charged_between`).
 """
@@ -44,10 +44,10 @@ class ClockSample:
 
 
 def charged_between(start: ClockSample, end: ClockSample) -> float:
-    """Seconds to charge from `start` to `end`: never more than the wall time between them.
+    """Seconds to charge from `start` to `end`: at most the wall time between them, at least the device's
+    running time.
 
-    Never less than the device's running time, either: the device's waits and ours overlap, and may add up to
-    more than the wall time.
+    The device's waits and those of this process overlap, so their sum may exceed the wall time.
     """
     wall = max(0.0, end.wall_s - start.wall_s)
     ran = min(wall, max(0.0, end.cpu_s - start.cpu_s))
@@ -62,10 +62,10 @@ class Clock(Protocol):
     """Reads the time that a deadline charges."""
 
     def now(self) -> float:
-        """Seconds since some instant, of the time that passes for the caller."""
+        """Seconds since a fixed instant, in the caller's wall time."""
 
     def sample(self, max_age_s: float = 0.0) -> ClockSample:
-        """A reading, or an earlier one that is not older than `max_age_s`."""
+        """A reading of the clock; may be an earlier reading, up to `max_age_s` old."""
 
 
 class WallClock:
@@ -80,7 +80,7 @@ class WallClock:
 
 @dataclass(frozen=True, slots=True)
 class ThreadTimes:
-    """One thread's counters. Where the kernel counts no `queued_s` it is None."""
+    """One thread's counters. queued_s: None if the kernel does not count it."""
 
     cpu_s: float
     queued_s: float | None
@@ -114,7 +114,7 @@ def read_thread(task: str) -> ThreadTimes | None:
 
 
 def _line(path: str) -> bytes:
-    """The one line of a file of /proc; this is called for each thread, each time a deadline begins."""
+    """The first line of a file of /proc. Fast: called for each thread, whenever a deadline begins."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(descriptor, _LINE_BYTES)
@@ -198,7 +198,7 @@ class Deadline:
 
     @property
     def _start(self) -> ClockSample:
-        """Made at its first use, which comes only after the budget's wall time."""
+        """Created at its first use, which comes after the budget's wall time has passed."""
         return replace(self._sample, wall_s=self._begin_s)
 
     @property
@@ -208,13 +208,13 @@ class Deadline:
 
     @property
     def cpu_s(self) -> float:
-        """Seconds of CPU time that the device's process used since then."""
+        """Seconds of CPU time that the device's process used since the deadline was made."""
         return max(0.0, self._clock.sample().cpu_s - self._start.cpu_s)
 
     def remaining(self) -> float:
-        """Seconds until the next check makes sense; 0.0 when the time is up.
+        """Seconds to wait before the next check; 0.0 when the time is up.
 
-        While plain wall time is left the clock is not read: the charge is never more than that.
+        The clock is not read while wall time is left, since the charge never exceeds the wall time.
         """
         left = self.budget_s - self._clock.now() + self._begin_s
         if left <= 0.0:
@@ -254,11 +254,11 @@ class ByteLink(Protocol):
 def read_before(link: ByteLink, deadline: Deadline, waited_for: str) -> bytes:
     """The next bytes of the link, at least one.
 
-    When the time is up the link is read a last time, so that bytes which are already there count.
+    When the time is up, the link is read once more, so that bytes that have already arrived count.
 
     Raises DeadlineError, and what the link raises.
     """
-    data = link.read(_SOON_S)  # Nearly always a byte is there by then, and no clock need be read.
+    data = link.read(_SOON_S)  # Fast path: usually a byte has arrived, and no clock is read.
     while not data:
         left = deadline.remaining()
         data = link.read(left)
@@ -268,12 +268,12 @@ def read_before(link: ByteLink, deadline: Deadline, waited_for: str) -> bytes:
 
 
 def write_before(link: ByteLink, data: bytes, deadline: Deadline) -> None:
-    """Write all of `data`, going on where a write was cut short while the deadline has time left.
+    """Write all of `data`. A write that was cut short is continued while the deadline has time left.
 
     Raises DeadlineError, and what the link raises.
     """
     try:
-        link.write(data, 0.0)  # Nearly always there is room, and the limit need not be computed.
+        link.write(data, 0.0)  # Fast path: usually there is room, and the limit is not computed.
     except DeadlineError as error:
         _write_rest(link, data, error.written, deadline)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are whole at every moment, also when several programs write them."""
+"""Writes files atomically: readers see the old or the new content, also with several writers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ if sys.platform != "win32":
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Replace the file's content by `text`; nobody ever sees a part of it. Raises OSError.
+    """Replace the file's content by `text`, atomically. Raises OSError.
 
-    A link stays one: what it points to is replaced. /dev/null, and others that are no regular file, are
-    written to.
+    For a symbolic link its target is replaced. /dev/null and other files that are not regular are written to.
     """
     if _is_special(path):
         with path.open("w", encoding="utf-8", errors="surrogateescape") as stream:
@@ -39,10 +38,10 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def change_whole(path: Path, change: Callable[[str | None], str]) -> None:
-    """Put `change(text)` in the place of the file's text, None where there is no file.
+    """Replace the file's text by `change(text)`; `text` is None if the file does not exist.
 
-    Other processes that change the file wait meanwhile, so no change is lost. Raises OSError, and what
-    `change` raises.
+    Other processes that change the file wait until this change is written, so no change is lost. Raises
+    OSError, and what `change` raises.
     """
     with _directory_locked(path.resolve().parent):
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time limits, in seconds, where neither the user nor the platform sets them."""
+"""Default time limits, in seconds; the user or the platform may set others."""
 
 from typing import Final
 
@@ -7,10 +7,10 @@ SESSION_TIMEOUT_S: Final = 30.0
 """Limit for the start of a session, in the device's running time."""
 
 BOARD_SESSION_TIMEOUT_S: Final = 5.0
-"""The same for a device that runs already, which answers at once."""
+"""Limit for the start of a session on a device that already runs, which answers at once."""
 
 CALL_TIMEOUT_S: Final = 60.0
 """Limit for each call, in the device's running time."""
 
 TOTAL_TIMEOUT_S: Final = 3600.0
-"""Limit for a whole command or test run, in plain time."""
+"""Limit for a whole command or test run, in wall time."""

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locks across processes and users of this machine, which name their holder and end with its process.
+"""Locks across processes and users of this machine. A lock names its holder and ends with the holder's
+process.
 
 A lock is flock(2) on a file of a directory that all users share; the file holds the owner's process id, user,
-command and time. A process can take its own lock again.
+command and time. A process can take a lock again that it holds.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Holder:
 
 
 def lock_directory() -> Path:
-    """The directory of the locks: MINRPC_LOCKS, else one that all users of this machine share."""
+    """The directory of the locks: MINRPC_LOCKS, else a directory that all users of this machine share."""
     named = os.environ.get(DIRECTORY_VARIABLE)
     shared = Path("/run/lock")
     base = shared if os.access(shared, os.W_OK) else Path(tempfile.gettempdir())
@@ -84,7 +85,7 @@ class OwnedLock:
         self._released = False
 
     def release(self) -> None:
-        """Free it, unless this process has taken it more than once. A second call does nothing."""
+        """Release the lock, unless this process has taken it more than once. A second call does nothing."""
         with _guard:
             if self._released or self._path not in _held:
                 return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Child processes that can't outlive us, and their output.
+"""Child processes that can't outlive this process, and their output.
 
 A child has a process group of its own, so that it is stopped with all its children, and it gets SIGKILL from
 the kernel when the thread that started it ends (PR_SET_PDEATHSIG): a harness that is killed leaves nothing
@@ -42,7 +42,8 @@ _turns: Final = itertools.count(os.getpid())
 
 
 class _Launcher:
-    """The thread that starts processes. A forked child of ours has none of our threads and gets its own."""
+    """The thread that starts processes. A forked child of this process has none of its threads, and creates
+    its own."""
 
     def __init__(self) -> None:
         self.renew()
@@ -109,7 +110,7 @@ class TextTail:
         self._thread.join(timeout_s)
 
     def close(self, timeout_s: float) -> None:
-        """Finish and close the pipe. Where a writer lives on, its reader keeps the pipe."""
+        """Stop reading and close the pipe. If a writer still runs, the reader's thread keeps the pipe."""
         self.finish(timeout_s)
         if not self._thread.is_alive():
             self._pipe.close()
@@ -123,7 +124,7 @@ class TextTail:
                 self._take()
 
     def _take(self) -> None:
-        """Take the pipe's bytes by a single read. Only with the lock held."""
+        """Take the pipe's bytes by a single read. The caller holds the lock."""
         if self._ended:
             return
         try:
@@ -138,7 +139,8 @@ class TextTail:
 
 
 def output_tail(process: subprocess.Popen[bytes], name: str) -> TextTail:
-    """The output of a process that `spawn` started, or the errors of one that `spawn_linked` started."""
+    """The output of a process that `spawn` started, or the standard error of a process that `spawn_linked`
+    started."""
     pipe = process.stdout or process.stderr
     assert pipe is not None
     return TextTail(pipe, name)
@@ -154,7 +156,8 @@ def spawn(
     """Start `argv` in its own process group; the kernel kills it when this process ends.
 
     It has no input; its standard output and error both go to its `stdout` pipe.
-    on_one_cpu: all its threads share one of the CPUs that we may use, the next one for each process.
+    on_one_cpu: all its threads share one of the CPUs that this process may use; each process gets the next
+        CPU.
     ends_itself: the program itself has the kernel kill it when this process ends. The child then runs no code
         of ours, so this process is not copied first, which takes milliseconds.
     """

@@ -15,7 +15,7 @@ Step = Callable[[str], None]
 _CLEAR: Final = "\r\x1b[K"
 
 _streams: list[TextIO] = []
-"""Progress is shown on the last; nowhere while the list is empty."""
+"""Progress is shown on the last stream; nowhere while the list is empty."""
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def shown_on(stream: TextIO) -> Iterator[None]:
 
 @contextmanager
 def task(name: str) -> Iterator[Step | None]:
-    """A task that takes long: gives the function that shows a step, or None where steps are not shown.
+    """A long task: yields the function that shows a step, or None if steps are not shown.
 
     Without a terminal the name is one line, when the task begins.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions of processes: all processes of a build stay in its session, in whichever process groups.
+"""Sessions of processes: all processes of a build stay in its session, in any process group.
 
 As a program, `python session.py PARENT COMMAND...`, this is a session's leader. It runs the command to its
 end and ends with the command's status. When its parent, the process PARENT, has ended in any way, the whole

@@ -18,7 +18,8 @@ WHAT_HELPS: Final = "use Debian or Ubuntu in WSL, a container or a virtual machi
 def why_nothing_starts() -> str:
     """Why processes and emulators can't be started here; "" on Linux, where they can.
 
-    They are watched and ended by means that only Linux has: pidfds, PR_SET_PDEATHSIG, scheduler statistics.
+    The harness watches and ends them by pidfds, PR_SET_PDEATHSIG and scheduler statistics, which only Linux
+    has.
     """
     if sys.platform == "linux":
         return ""
@@ -29,7 +30,7 @@ def why_nothing_starts() -> str:
 def user_directory(variable: str, default: str) -> Path:
     """The directory that an XDG variable names, else `default` below the user's home directory.
 
-    As the XDG specification has it, a path that is empty or not absolute counts as not set; so does HOME.
+    A path that is empty or not absolute counts as not set (XDG specification); so does such a HOME.
     """
     named = Path(os.environ.get(variable, ""))
     return named if named.is_absolute() else home_directory() / default

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Symbols that a library needs and that nothing has, in words."""
+"""Messages about symbols that a library needs and that neither it nor the firmware has."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PROCESSES: Final = "the device has neither processes nor signals"
 _CLOCK: Final = "the firmware has no clock for the C library"
 _END: Final = "exit ends the call, and the device starts afresh"
 ENDINGS: Final = frozenset(("atexit", "at_quick_exit", "on_exit"))
-"""Functions of a C library that do nothing in loaded code, which has no end."""
+"""Functions of a C library that register code for a program's end, which loaded code does not have."""
 _REASONS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("open", "close", "read", "write", "lseek", "unlink", "stat", "fstat", "isatty"), _FILES),
     **dict.fromkeys(("kill", "getpid", "fork", "execve", "wait"), _PROCESSES),

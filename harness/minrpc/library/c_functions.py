@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C functions of a library by their names alone, and functions for all else that a library has.
+"""The C functions of a library as attributes, and Python functions for everything else of a library.
 
 A C function may be called `read`, `types` or `measure`. So `CFunctions` has no public attribute of its own:
 each attribute is a C function. `minrpc.read(lib, ...)` and the others are functions beside it.
@@ -19,7 +19,7 @@ from minrpc.library.scalars import describe
 
 AnyLibrary: TypeAlias = CLibrary | FirmwareFunctions
 
-# Attributes of earlier versions, with their spelling now.
+# Attributes of earlier versions, with their present spelling.
 _NEW: Final = MappingProxyType(
     {
         "types": "minrpc.types(lib)",
@@ -35,10 +35,11 @@ _NEW: Final = MappingProxyType(
 
 
 class CFunctions:
-    """The C functions of a library: each attribute is one. `lib[name]` is the same, `name in lib` tells.
+    """The C functions of a library: each attribute is a C function.
 
-    All else is beside it: `minrpc.types(lib)`, `minrpc.measure(lib, "fir")`, ...; `minrpc.library_of(lib)`
-    has the rest, such as symbols and sizes. At the end of a `with` block its memory is freed.
+    `lib[name]` is the same function, `name in lib` tests for it. Other properties have functions:
+    `minrpc.types(lib)`, `minrpc.measure(lib, "fir")`, ...; `minrpc.library_of(lib)` has the rest, such as
+    symbols and sizes. At the end of a `with` block its memory is freed.
     """
 
     __slots__ = ("__weakref__", "_minrpc_library")
@@ -102,7 +103,7 @@ def _moved(library: AnyLibrary, name: str) -> str:
 def library_of(lib: CFunctions) -> Any:  # noqa: ANN401 - any of AnyLibrary, such as LoadedLibrary
     """The library behind the functions, such as a `LoadedLibrary`: its module, symbols, sizes.
 
-    Raises TypeError for an object that is no library.
+    Raises TypeError for an object that is not a library.
     """
     return _library(lib)
 
@@ -119,7 +120,8 @@ def types(lib: CFunctions) -> Types:
 
 
 def variables(lib: CFunctions) -> Variables:
-    """The variables of a library: `variables(lib).n = 0` sets one, `variables(lib)["n"]` is itself."""
+    """The variables of a library: `variables(lib).n = 0` sets a variable, `variables(lib)["n"]` is the
+    variable itself."""
     return _library(lib).variables
 
 
@@ -137,7 +139,7 @@ def time_evaluator(lib: CFunctions, name: str, **options: Any) -> Callable[..., 
 
 
 def read(lib: CFunctions, address: int, size: int | None = None) -> Any:  # noqa: ANN401 - a memoryview, or a value
-    """Memory of the device, at any address: see `CLibrary.read`."""
+    """Read memory of the device at any address: see `CLibrary.read`."""
     return _library(lib).read(address, size)
 
 
@@ -154,6 +156,6 @@ def unload(lib: CFunctions) -> None:
 
 
 def fakes(lib: CFunctions) -> Fakes:
-    """The functions in Python behind C ones: `fakes(lib).hal_write.calls`."""
+    """The Python functions that answer C functions: `fakes(lib).hal_write.calls`."""
     library = _library(lib)
     return library.fakes if isinstance(library, CLibrary) else Fakes(library.name, {})

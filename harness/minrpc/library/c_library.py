@@ -46,7 +46,7 @@ from minrpc.program.c_types import (
 from minrpc.running.crash import STACK_RAN_OUT
 
 Callback: TypeAlias = Callable[[CType, Callable[..., object]], Address]
-"""Gives the address of a function in C, of a function type, that calls a function in Python."""
+"""Protocol: gives the address of a C function of this type that calls a Python function."""
 
 
 class CFunction:
@@ -120,9 +120,10 @@ class CFunction:
         """Call the function.
 
         Arrays and structs are sent by value. Arguments that the function may write are updated in place;
-        those given as `out()` are returned.
+        arguments given as `out()` are returned.
 
-        guards: check that the function wrote no bytes before or behind its arguments, nor in const ones. Over
+        guards: check that the function wrote no bytes before or after its arguments, nor in const arguments.
+        Over
             a link this takes one more message for large arguments that are only read.
 
         Raises TypeError and ValueError, before anything is sent, for arguments that do not fit; GuardError
@@ -142,7 +143,7 @@ class CFunction:
             raise
 
     def _with_callbacks(self, args: Sequence[object]) -> Sequence[object]:
-        """The arguments, with addresses of functions in C for those in Python."""
+        """The arguments, with addresses of C functions in place of Python functions."""
         given = list(args)
         for index, target in self._takes_functions:
             function = given[index] if index < len(given) else None
@@ -218,7 +219,7 @@ class CLibrary:
         module: RemoteModule,
         callback: Callback | None = None,
     ) -> None:
-        """callback: makes functions in C of those in Python; None where none can be made."""
+        """callback: makes C functions that call Python functions; None if the firmware can't ask Python."""
         self.name = name
         self.declarations = declarations
         self.symbols = symbols
@@ -330,8 +331,8 @@ class CLibrary:
     def read(self, address: int, size: int | None = None) -> Any:  # noqa: ANN401 - a memoryview, or a value
         """Bytes at any address of the device: of a variable, of malloc's memory, of a register.
 
-        size: in bytes. Without it, an `Address` that has a type gives its value: a number, a numpy array, a
-            struct.
+        size: in bytes. Without a size, an `Address` that has a type gives its value: a number, a numpy array,
+            a struct.
 
         Aligned words are read by word accesses, which registers need. An invalid address crashes the device,
         as in C.
@@ -364,7 +365,8 @@ class CLibrary:
         self._memory.poke(self._copier(), address, data)
 
     def _address(self, address: int, size: int) -> int:
-        """The address of `size` bytes of the device. Raises TypeError and ValueError for no address."""
+        """The address of `size` bytes of the device. Raises TypeError and ValueError for a value that is not
+        an address."""
         if isinstance(address, InMemory):
             address = address.address
         number = int(Address(address))

@@ -52,7 +52,8 @@ class CallMemory:
     def run_again(
         self, packed: RemoteFunction, layout: FrameLayout, args: Sequence[Any], plan: Callable[[], CallPlan]
     ) -> Any:  # noqa: ANN401 - what C returns
-        """As `run`, for a call whose layout is known, through memory that the device shares with us.
+        """As `run`, for a call whose layout is known, through memory that the device shares with this
+        process.
 
         plan: makes the same call's plan, for a device that shares no memory, and for the error if a guard or
             a constant was overwritten.

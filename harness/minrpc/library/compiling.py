@@ -211,7 +211,7 @@ class Compiled:
 def compile_sources(sources: Sources, toolset: Toolset, missing: tuple[str, ...] = ()) -> Compiled:
     """Compile, read the types, make and compile the thunks. Unchanged sources come from the cache.
 
-    missing: symbols that are nowhere; functions that need one can't be called.
+    missing: undefined symbols; functions that need them can't be called.
 
     Raises CompileError with the compiler's output, ToolchainMissingError.
     """
@@ -227,7 +227,7 @@ def compile_sources(sources: Sources, toolset: Toolset, missing: tuple[str, ...]
     given = (sources, toolset, objects, contents, libraries, missing)
     compiled = _with_thunks(*given)
     made = compiled.objects if sources.statics else compiled.objects[-1:]
-    if not all(path.is_file() for path in made):  # The cache has been cleaned since.
+    if not all(path.is_file() for path in made):  # The cache has been cleaned in the meantime.
         return _with_thunks.__wrapped__(*given)
     for path in made:
         mark_used(path.parent)
@@ -336,7 +336,7 @@ def _with_statics(
 
 
 def _endings(contents: Sequence[bytes]) -> tuple[str, ...]:
-    """Functions of the C library that the objects need, and that would do nothing."""
+    """Functions of the C library that the objects need, and that have no effect in loaded code."""
     elves = [Elf(content) for content in contents if content[:4] == b"\x7fELF"]
     symbols = [symbol for elf in elves for symbol in elf.symbols if symbol.name in ENDINGS]
     defined = {symbol.name for symbol in symbols if symbol.section != UNDEFINED}
@@ -462,7 +462,7 @@ def _require_machine(path: Path, machine: str) -> None:
 
 
 def _weak(functions: Sequence[str]) -> Sequence[Path]:
-    """A header with which the compiler neither inlines the functions nor relies on their bodies."""
+    """A header that keeps the compiler from inlining the functions and from relying on their bodies."""
     if not functions:
         return ()
     return (_kept_text("".join(f"#pragma weak {name}\n" for name in functions), "weak.h"),)
@@ -488,8 +488,8 @@ def _compiled(command: Sequence[str], source: Path, places: Sequence[Path] = ())
     """The cache directory with source.o.
 
     A list beside it names the headers that were read, with their hashes; it shows which directory is current.
-    places: the user's directories of headers. Where a new header would hide one that was read is in the list,
-    too, with "" as its hash.
+    places: the user's directories of headers. The list also has each path at which a new header would hide a
+        header that was read, with "" as its hash.
     """
     content = source.read_bytes()
     objects = cache_home() / "objects"
@@ -562,7 +562,7 @@ def _read_headers(depfile: Path) -> dict[str, str]:
 
 
 def _hiding(headers: Iterable[str], places: Sequence[Path]) -> Iterable[str]:
-    """Files that are not there, and that would be included in place of one that was."""
+    """Missing files that would be included in place of a file that was read."""
     for header in map(Path, headers):
         within = [header.relative_to(place) for place in places if header.is_relative_to(place)]
         names = within or [Path(header.name), Path(header.parent.name, header.name)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions in Python behind functions in C: fakes of functions that firmware lacks here, and callbacks."""
+"""Python functions that C calls: fakes of functions that the firmware lacks, and callbacks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from minrpc.program.c_types import (
 
 _WORD: Final = struct.Struct("<q")
 _FLOAT: Final = struct.Struct("<d")
-# Text is read in pieces that do not cross a multiple of this, so never from memory that is not there.
+# Text is read in pieces that do not cross a multiple of this, and so never beyond the end of memory.
 _TEXT_PIECE: Final = 32
 _TEXT_MOST: Final = 1 << 16
 _PARAMETER: Final = re.compile(r"(?P<name>[A-Za-z_]\w*)(?P<array>\[(?P<length>\w*)\])?")
@@ -43,7 +43,7 @@ Answer: TypeAlias = Callable[..., object] | Literal["zero"]
 
 @dataclass(frozen=True)
 class Fake:
-    """A function in Python, and the names and lengths of the C function's parameters: see `fake`."""
+    """A Python function, and the names and lengths of the C function's parameters: see `fake`."""
 
     answer: Answer
     parameters: str
@@ -65,7 +65,7 @@ def fake(answer: Answer, parameters: str) -> Fake:
 
 
 class PointerArgument(Address):
-    """A pointer that C gave to a function in Python. Its memory can be reached while that function runs:
+    """A pointer that C passed to a Python function. Its memory can be reached while that function runs:
     `p[0]`, `p[:4]`, `p[1] = 7`, `p[:2] = [1, 2]`, `p.text()`."""
 
     _conversation: Conversation
@@ -112,7 +112,7 @@ class PointerArgument(Address):
 
 
 def _span(index: int | slice) -> tuple[int, int]:
-    """The first element, and how many."""
+    """The first element, and the number of elements."""
     if not isinstance(index, slice):
         return index, 1
     if index.stop is None or index.step not in (None, 1):
@@ -148,7 +148,7 @@ def _bytes_of(element: CType, where: str, value: Any) -> bytes:  # noqa: ANN401 
 
 
 class FakeFunction:
-    """A function in Python that C calls. Its answer can be replaced between calls.
+    """A Python function that C calls. Its answer can be replaced between calls.
 
     calls: the arguments of each call since the last `reset`, as Python got them.
     """

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links functions in Python to compiled sources: in place of those that they lack, and of their own."""
+"""Links Python functions to compiled sources: in place of missing functions, and of the sources' own
+functions."""
 
 from __future__ import annotations
 
@@ -26,11 +27,11 @@ FakesGiven: TypeAlias = Mapping[str, Answer | Fake] | Literal["zero"]
 
 ReplacementsGiven: TypeAlias = Mapping[str, Answer | Fake]
 
-# The linker makes this symbol of position-independent code.
+# The linker itself defines this symbol, for position-independent code.
 _TABLE: Final = "_GLOBAL_OFFSET_TABLE_"
 
 ALL_OTHERS: Final = "*"
-"""The name that stands for every function which is missing and not named."""
+"""The name that stands for all missing functions that are not named."""
 
 
 def with_fakes(
@@ -40,9 +41,9 @@ def with_fakes(
     replaced: ReplacementsGiven,
     missing: Callable[[], Iterable[str]],
 ) -> tuple[Compiled, Mapping[str, FakeFunction]]:
-    """The sources with stubs for functions that they lack, and the functions in Python by the stub's symbol.
+    """The sources with stubs for functions that they lack, and the Python functions by the stub's symbol.
 
-    replaced: functions in Python in place of those that the sources define.
+    replaced: Python functions in place of functions that the sources define.
     missing: finds the symbols that neither the sources nor the firmware have.
 
     Raises LoadError for firmware that can't ask, ConfigurationError for a function that can't be a fake.
@@ -72,7 +73,7 @@ def with_fakes(
 
 
 def made_fake(declared: FunctionDeclaration, answer: Answer | Fake) -> FakeFunction:
-    """The function in Python behind `declared`. Raises TypeError, ConfigurationError."""
+    """The Python function that answers `declared`. Raises TypeError, ConfigurationError."""
     if not isinstance(answer, Fake):
         return FakeFunction(declared, answer)
     try:
@@ -94,7 +95,8 @@ def require_asking(toolset: Toolset) -> None:
 
 
 def compile_stubs(functions: Sequence[FunctionDeclaration], toolset: Toolset) -> Path:
-    """An object with the functions, which ask Python. Raises ConfigurationError for one that can't be."""
+    """An object with the functions, which ask Python. Raises ConfigurationError for a function that can't be
+    a fake."""
     limits = program_facts(toolset.elf).limits
     try:
         return compile_text(stub_source(functions, limits), toolset)
@@ -106,7 +108,7 @@ def compile_stubs(functions: Sequence[FunctionDeclaration], toolset: Toolset) ->
 
 
 def tell_prototypes(compiled: Compiled, error: UndefinedSymbolsError) -> None:
-    """Add the facts that the fake of each undefined function needs."""
+    """Advice: how to give a fake for each undefined function."""
     declared = compiled.declarations.declared
     known = [declared[name] for name in error.names if name in declared]
     if known:
@@ -116,7 +118,7 @@ def tell_prototypes(compiled: Compiled, error: UndefinedSymbolsError) -> None:
 
 
 def _undefined(compiled: Compiled) -> set[str]:
-    """Symbols that an object refers to, and none of them defines."""
+    """Symbols that the objects refer to and that none of them defines."""
     objects = [Elf(member) for path in compiled.own_objects for member in members(path, path.read_bytes())]
     symbols = [symbol for elf in objects for symbol in elf.symbols if symbol.name and symbol.name != _TABLE]
     defined = {symbol.name for symbol in symbols if symbol.section != UNDEFINED}

@@ -17,7 +17,7 @@ GUARD: Final = 8
 """Smallest size of a guard, in bytes: padding before the next block is guard, too."""
 
 WIDE_GUARD: Final = 64
-"""The same where the device shares its memory, so that more bytes cost next to nothing."""
+"""Size of a guard if the device shares its memory, so that more bytes cost almost nothing."""
 
 _PATTERN: Final = bytes.fromhex("a65b93c74e1d68f2")
 # A hole of this many bytes in an upload costs more than a second message.

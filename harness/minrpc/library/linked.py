@@ -61,7 +61,7 @@ class LinkedLibrary(CLibrary):
     def __init__(
         self, session: Session, name: str, firmware: Firmware, fakes: Mapping[str, FakeFunction]
     ) -> None:
-        """fakes: functions in Python by the C function's name."""
+        """fakes: Python functions by the C function's name."""
         functions, declarations = _declared(firmware.build_dir / LIBRARIES / name)
         module = session.system_lib()
         facts = program_facts(firmware.elf)
@@ -70,7 +70,7 @@ class LinkedLibrary(CLibrary):
         super().__init__(session, name, functions, declarations, symbols, facts, module, callback)
         self.fakes = Fakes(name, fakes)
         for function in fakes.values():
-            if function.name in symbols.addresses:  # Else no function that is linked calls it.
+            if function.name in symbols.addresses:  # A fake without a linked caller is never called.
                 session.rpc.facts.fakes[symbols.addresses[function.name]] = function
 
     def packed_name(self, name: str) -> str:
@@ -109,7 +109,7 @@ def named(
 
 
 def _fakes(firmware: Firmware, library: NamedLibrary, given: FakesGiven | None) -> Mapping[str, FakeFunction]:
-    """The fakes of a library that is linked in. Raises ConfigurationError for one that the firmware lacks."""
+    """The fakes of a linked-in library. Raises ConfigurationError for a fake that the firmware lacks."""
     answers = _answers(library, given)
     for unknown in answers.keys() - {*library.fakes, ALL_OTHERS}:
         raise ConfigurationError(
@@ -124,7 +124,7 @@ def _fakes(firmware: Firmware, library: NamedLibrary, given: FakesGiven | None) 
 
 
 def _answers(library: NamedLibrary, given: FakesGiven | None) -> Mapping[str, Answer | Fake]:
-    """The answers that are given; the other fakes of the library raise an error when C calls them."""
+    """The given answers; other fakes of the library raise an error when C calls them."""
     answers: Mapping[str, Answer | Fake] = {ALL_OTHERS: given} if isinstance(given, str) else given or {}
     others = {
         name: answers.get(ALL_OTHERS, partial(_unanswered, library.name, name)) for name in library.fakes

@@ -92,7 +92,7 @@ _FORMATS: Final = {
     "PICOLIBC_FLOAT_PRINTF_SCANF": "f",
     "PICOLIBC_DOUBLE_PRINTF_SCANF": "d",
 }
-# The firmware's function in place of the C library's, as the linker's --wrap names it.
+# The firmware's function that replaces the C library's, under the name that the linker's --wrap gives it.
 _WRAPPED: Final = "__wrap_"
 _NOISE: Final = re.compile(r"warning:|NOTE:|: in function ")
 _TRUNCATED: Final = re.compile(
@@ -301,7 +301,7 @@ def _symbol_source(elf: Path, thumb: bool) -> str:
         raise LinkerError(f"{elf.name} has no symbols: nothing can be linked against it")
     wrapped = {symbol.name.removeprefix(_WRAPPED) for symbol in symbols if symbol.name.startswith(_WRAPPED)}
     for symbol in symbols:
-        # In a simulator, the program's symbols are local and hidden, so as not to meet its C library's.
+        # In a simulator, the program's symbols are local and hidden, to keep them apart from its C library's.
         hidden = symbol.bind == LOCAL and symbol.visibility == HIDDEN
         if (
             not (symbol.bind in (GLOBAL, WEAK) or hidden)

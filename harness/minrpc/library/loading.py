@@ -105,7 +105,7 @@ def load(
 
 
 def _require_content(compiled: Compiled) -> None:
-    """Raise LoadError for sources with nothing that could be reached by name."""
+    """Raise LoadError for sources without a function or variable that can be reached by name."""
     if not compiled.functions and not compiled.declarations.variables:
         raise LoadError(
             f"{compiled.name} has no function and no variable that could be reached",
@@ -121,7 +121,7 @@ def _with_fakes(
     fakes: FakesGiven | None,
     replaced: ReplacementsGiven | None,
 ) -> tuple[Compiled, Toolset, Mapping[str, FakeFunction]]:
-    """The sources with the functions in Python that they call."""
+    """The sources, with the Python functions that they call."""
     if fakes is None and replaced is None:
         return compiled, toolset, {}
     missing = partial(_missing, session, compiled, toolset)
@@ -206,7 +206,7 @@ def load_compiled(
             _tell_owner(session, compiled.name, image)
             module = _registered(rpc, compiled.name, image)
             for symbol, function in (fakes or {}).items():
-                if symbol in image.symbols:  # Else no function that is linked calls it.
+                if symbol in image.symbols:  # A fake without a linked caller is never called.
                     rpc.facts.fakes[image.symbols[symbol]] = function
         except HarnessError:
             _free(rpc, image.base)
@@ -229,7 +229,7 @@ def load_compiled(
 
 
 class Callbacks:
-    """Functions in C that call functions in Python: each is loaded once, and stays as long as the library."""
+    """C functions that call Python functions: each is loaded once, and stays as long as the library."""
 
     def __init__(self, session: Session, toolset: Toolset) -> None:
         self._session = session

@@ -35,7 +35,7 @@ class StructType:
         self.ctype = ctype
 
     def __call__(self, *ordered: object, **values: object) -> StructValue:
-        """A struct. Raises TypeError and ValueError for members that do not fit or are not there."""
+        """A struct. Raises TypeError and ValueError for unknown members and for values that do not fit."""
         return make_struct(self.ctype, self.name, values, ordered)
 
     @property
@@ -114,7 +114,7 @@ class ProgramMemory(Protocol):
 
 
 class VariableOnDevice:
-    """A variable on the device; it can be given for a pointer to its type.
+    """A variable on the device; it can be an argument for a pointer to its type.
 
     address: its address. pointee: its type.
     """

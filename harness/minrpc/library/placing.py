@@ -84,11 +84,11 @@ class Out(Shown):
 def out(shape: int | tuple[int, ...] = 1) -> Out:
     """For a pointer argument that is only written: an array of `shape` elements of the pointee's type.
 
-    For `int16_t a[3][3]` both out(3), of rows, and out((3, 3)) give an array of 3 by 3.
+    For `int16_t a[3][3]`, out(3) (three rows) and out((3, 3)) both give an array of 3 by 3.
 
     For `x **handle` out() gives the written pointer as an `Address`, which other functions take.
 
-    The call returns the array: by itself when the function has no result, else behind it in a tuple.
+    The call returns the array alone if the function has no result, else a tuple of the result and the array.
     """
     return Out(shape)
 

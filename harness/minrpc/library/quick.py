@@ -92,7 +92,8 @@ def _float_converter(ctype: CType) -> Convert:
 
 
 def largest_float(ctype: CType) -> float:
-    """The largest number whose rounding needs no check; 0 if all need it, or the type is no number."""
+    """The largest number whose rounding needs no check; 0 if all numbers need it, or the type is not a
+    number."""
     if not isinstance(ctype, Scalar):
         return 0.0
     return {2: 0.0, 4: _LARGEST_FLOAT}.get(ctype.size, float("inf"))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions whose code, or any code and data that it refers to, needs a symbol that is nowhere.
+"""Finds functions that need an undefined symbol, themselves or through code and data that they refer to.
 
-The linker collects sections only when all symbols are known to it, and then names none of the functions that
-need a missing one.
+The linker collects sections only if all symbols are defined, and does not name the functions that need a
+missing symbol.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _defined(path: Path) -> Mapping[str, tuple[Elf, int]]:
 
 
 class Needing(NamedTuple):
-    """functions: the symbols that each function lacks. whole_data: sections of data that lack none."""
+    """functions: the symbols that each function lacks. whole_data: sections of data that lack no symbol."""
 
     functions: Mapping[str, tuple[str, ...]]
     whole_data: tuple[str, ...]

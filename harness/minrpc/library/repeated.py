@@ -132,12 +132,13 @@ class Repeated:
 
 
 def _repeat(arrays: Sequence[npt.NDArray[Any]]) -> bool:
-    """True if one array is there twice: no other arrays overlap if each owns its memory."""
+    """True if an array occurs twice. Arrays that own their memory do not overlap otherwise."""
     return len(set(map(id, arrays))) < len(arrays)
 
 
 def _overlap(arrays: Sequence[npt.NDArray[Any]]) -> bool:
-    """True if two arrays have bytes in common. Numpy takes longer to give an address than the rest takes."""
+    """True if two arrays have bytes in common; called only if needed, since numpy is slow to give
+    addresses."""
     spans = sorted((array.ctypes.data, array.nbytes) for array in arrays)
     return any(begin + nbytes > behind for (begin, nbytes), (behind, _) in pairwise(spans))
 

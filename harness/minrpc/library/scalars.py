@@ -48,7 +48,8 @@ class Address(int):
     ctype: CType
 
     def __new__(cls, value: int, ctype: CType = _ANY_POINTER) -> Address:
-        """`ctype`: the pointer's type. Raises ValueError for a negative number, TypeError for no integer."""
+        """`ctype`: the pointer's type. Raises ValueError for a negative number, TypeError for a value that is
+        not an integer."""
         if not isinstance(value, int | np.integer):
             raise TypeError(f"an address is a whole number, not {value!r}")
         if value < 0:
@@ -89,7 +90,7 @@ def enum_class(enumeration: Enumeration) -> type[IntEnum]:
 
 
 def to_int(where: str, ctype: CType, value: object) -> int:
-    """An integer, bool or enum of the type. Raises TypeError, and ValueError for one out of its range."""
+    """An integer, bool or enum of the type. Raises TypeError, and ValueError for a value out of its range."""
     stripped = strip(ctype)
     if isinstance(stripped, Enumeration) and isinstance(value, str):
         constants = dict(stripped.constants)

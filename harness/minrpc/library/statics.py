@@ -56,7 +56,7 @@ def callable_statics(
 ) -> Sequence[Sequence[FunctionDeclaration]]:
     """Each object's functions as they are called: "clamp", or "pid.c:clamp" if there are several.
 
-    external: names of functions with external linkage, which keep theirs.
+    external: names of functions with external linkage, which keep their names.
     """
     count = Counter(function.declared.name for functions in objects for function in functions)
     files = _short({function.file for functions in objects for function in functions})
@@ -73,7 +73,7 @@ def callable_statics(
 
 
 def _short(files: Collection[Path]) -> Mapping[Path, str]:
-    """The files' names, with as many directories as tell them apart."""
+    """The files' names, with as many directories as needed to make them differ."""
     found: dict[Path, str] = {}
     for file in files:
         parts = 1

@@ -59,7 +59,7 @@ class Within(NamedTuple):
 class Storage:
     """Bytes of a struct, and its pointers' targets on the host, by the pointer's offset.
 
-    came_back: the pointers that the device has set. Their targets may have another type than the member's,
+    came_back: pointers that the device has set. Their targets may have another type than the member's,
         such as a larger struct whose first member has that type.
     """
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C source of functions whose bodies are in Python.
+"""C source of functions that Python answers.
 
 Each function asks the client for its result by the firmware's `minrpc_ask_client`, in the form of
 `minrpc.client.conversation`: the function's address, and its arguments of 8 bytes each. Structs, and other
-values that are no numbers, are sent by their address; the place of such a result is an additional argument.
+values that are not numbers, are sent by their address; the place of such a result is an additional argument.
 """
 
 from __future__ import annotations
@@ -84,7 +84,8 @@ def stub_source(functions: Sequence[FunctionDeclaration], limits: AlignmentLimit
 
 
 def declared_fake(declarations: Declarations, library: str, name: str) -> FunctionDeclaration:
-    """The declaration of a function that Python answers. Raises ConfigurationError for one that can't be."""
+    """The declaration of a function that Python answers. Raises ConfigurationError for a function that can't
+    be a fake."""
     found = declarations.declared.get(name) or declarations.functions.get(name)
     if found is None:
         raise ConfigurationError(
@@ -100,7 +101,7 @@ def declared_fake(declarations: Declarations, library: str, name: str) -> Functi
 
 
 def in_memory(ctype: CType) -> bool:
-    """True for a value that is passed by its address: no number, no pointer."""
+    """True for a value that is passed by its address: neither a number nor a pointer."""
     return letter(ctype) == "p" and not isinstance(strip(ctype), Pointer)
 
 

@@ -209,7 +209,7 @@ class LayoutError(TypeError):
 def callable_functions(
     functions: Iterable[FunctionDeclaration], limits: AlignmentLimits
 ) -> list[FunctionDeclaration]:
-    """The functions, with the reason for those that can have no thunk.
+    """The functions; those that can't have a thunk have the reason.
 
     limits: the target compiler's alignment limits for members of structs.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The line from a target to a device with a session, which all commands, the fixtures and the bench go along.
+"""The steps from a target to a device with a session; all commands, the fixtures and the bench use them.
 
 Target -> build -> Firmware -> start -> RunningDevice -> connect -> Device
 """

@@ -49,13 +49,14 @@ class Device(Session):
             source.
         declare: prototypes of functions that are written in assembler, "int f(int)", or headers with them.
         firmware: the firmware that runs on the device, if the device was not started here.
-        fakes: functions in Python for those that the sources call and nobody has: {"hal_millis": lambda: 42}.
+        fakes: Python functions for undefined functions that the sources call: {"hal_millis": lambda: 42}.
             Each may be any callable, a `unittest.mock.Mock`, a `minrpc.fake`, or "zero", which answers zero.
-            The name "*" stands for all others; fakes="zero" is {"*": "zero"}.
-        replace: the same for functions that the sources define, wherever they are called. The originals are
-            not loaded.
-        statics: True to call static functions, too. Of several with one name each is "pid.c:clamp". The
-            compiler keeps the code of each, so it may inline less.
+            The name "*" stands for all other undefined functions; fakes="zero" is {"*": "zero"}.
+        replace: Python functions for functions that the sources define, for calls from all files. The
+            originals are not loaded.
+        statics: True to call static functions, too. If several files have a static function of the same name,
+            its name is "pid.c:clamp". The compiler keeps the code of each static function, so it may inline
+            less.
 
         Raises CompileError with the compiler's output, LinkError, LoadError, DeviceMemoryError; the session
         goes on.
@@ -101,8 +102,8 @@ class Device(Session):
         It is part of the firmware, or loaded now if the file has `linked = false`.
 
         linked: True raises LoadError if the firmware lacks the library; False loads it anyway.
-        fakes: as for `load`. A library that is part of the firmware has those that minrpc.toml names; the
-            answers that are given last count.
+        fakes: as for `load`. A library that is part of the firmware has the fakes that minrpc.toml names; the
+            latest answers count.
 
         Raises ConfigurationError for an unknown library, and as `load` does.
         """
@@ -140,14 +141,15 @@ class Device(Session):
         "minrpc.layout" report it.
 
         arena: bytes for arrays and workspace, at the beginning of their memory; or an address and bytes.
-            More than the firmware has restarts the device, where it can be built or started with more.
-        code: bytes for loaded code alone, at the end of that memory; or an address and bytes. 0 is none.
+            A size above the firmware's restarts the device, if it can be built or started with more.
+        code: bytes for loaded code alone, at the end of that memory; or an address and bytes; 0 for no
+            separate memory.
         stack: bytes of the stack that functions run on. It restarts the device, as do these options:
             cmake_options (on Zephyr Kconfig's too: "-DCONFIG_X=y"), defines, sources, timing, ...
 
-        Raises ConfigurationError for a layout that the device can't have, ValueError for no bytes; what
-        `build` and `start` raise. The device goes on as it was then. LinkClosedError once the device is
-        closed.
+        Raises ConfigurationError for a layout that the device can't have, ValueError for an invalid size, and
+        the errors of `build` and `start`; after an error the device is unchanged. Raises LinkClosedError for
+        a closed device.
         """
         with self.rpc.lock:
             if self._closed:

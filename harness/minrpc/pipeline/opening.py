@@ -83,13 +83,13 @@ def connect(
 ) -> Device:
     """The client of a running device; its session starts with the first request.
 
-    Closing it ends its session. `running` goes on, and so does its link.
+    Closing it ends its session; `running` and its link stay open.
 
-    total: a deadline over everything that is waited for.
+    total: a deadline for all waits together.
     transport: the link to use instead of `running`'s own; it is closed with the device.
-    from_boot: `running` was started for this device: its console is this one's from the beginning.
+    from_boot: `running` was started for this device, so the device's console begins at the boot.
     on_close: called last by `Device.close`.
-    given: in place of the value in the target of `running`.
+    given: replaces values of the target of `running`.
     """
     if not isinstance(running, RunningDevice):
         raise TypeError(f"a client is connected to a running device, not to {running!r}")

@@ -12,7 +12,7 @@ from minrpc.host.deadline import Deadline
 from minrpc.pipeline.session import session_on
 from minrpc.running import RunningDevice
 
-# A device that answers does so at once. The second limit is plain wall time, for a host that is busy.
+# Limits in seconds: a device that works answers at once. The second limit is wall time, for a busy host.
 _ANSWER_S: Final = 1.0
 _TOTAL_S: Final = 10.0
 
@@ -20,9 +20,9 @@ _TOTAL_S: Final = 10.0
 def state_lines(running: RunningDevice, session: Session | None) -> list[str]:
     """Lines of text: counts of both sides, and the device's memory.
 
-    session: the client that failed; it is used while it is good, and left alone otherwise.
+    session: the client that failed; it is used only if its session still runs.
 
-    Asks once or twice and never waits long; nothing is raised.
+    Sends one or two requests with short limits; raises nothing.
     """
     lines = [] if session is None else [_counted("the host's reader", asdict(session.link_counters))]
     if not running.alive():
@@ -46,7 +46,7 @@ def _counted(who: str, counts: dict[str, int]) -> str:
 
 
 def _ask(running: RunningDevice, session: Session | None) -> DeviceInfo:
-    """The device's info. A session that runs must not be replaced: its client would wait for answers."""
+    """The device's info. A running session must not be replaced: its client would wait for answers."""
     if session is not None and session.in_session:
         try:
             return session.info(_ANSWER_S)

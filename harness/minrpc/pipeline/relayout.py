@@ -33,7 +33,7 @@ _LIMIT: Final = 1 << 32
 
 
 class RestartFields(TypedDict, total=False):
-    """The fields of a target that a restart can change, too; each as in `TargetFields`."""
+    """The fields of a target that a restart can change; each as in `TargetFields`."""
 
     sources: Sequence[str | Path]
     include_dirs: Sequence[str | Path]
@@ -54,7 +54,7 @@ class Relayout:
         self._session = session
         self._opened = _running(session)
         self._target = self._opened.target
-        # The firmware's default size of memory for arrays, while the device has more.
+        # The firmware's default size of memory for arrays, if the device now has more.
         self._own_size = 0
 
     def __call__(
@@ -115,7 +115,8 @@ class Relayout:
         return _layout(self._session.info(), how, why)
 
     def _restart(self, target: Target, arena: Where | None, code: Where | None, why: str) -> Layout:
-        """Starts another device, and ends the present one only when the other answers and has the memory."""
+        """Starts another device, and ends the present device only after the other answers and has the
+        memory."""
         _require_startable(self._opened)
         running = self._started(target)
         try:
@@ -190,7 +191,8 @@ def _bytes_of(arena: Where | None) -> int:
 
 
 def _with_arena(target: Target, size: int, info: DeviceInfo) -> Target:
-    """The target built or started with `size` bytes for arrays. Raises ConfigurationError if neither can."""
+    """The target, built or started with `size` bytes for arrays. Raises ConfigurationError if neither is
+    possible."""
     platform = target.platform
     option = _ARENA.get(platform.port)
     if option is not None:

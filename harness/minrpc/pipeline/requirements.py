@@ -28,7 +28,7 @@ _COMMAND_S: Final = 30.0
 _APT: Final = "sudo apt-get install "
 _ZEPHYR_MODULES: Final = ("yaml", "elftools", "pykwalify", "packaging", "jsonschema")
 
-# Debian's and Ubuntu's package of each program that is not named after itself.
+# Debian's and Ubuntu's packages of programs, where the package's name differs from the program's.
 _PACKAGES: Final = {
     "ninja": "ninja-build",
     "dtc": "device-tree-compiler",
@@ -42,7 +42,7 @@ _PACKAGES: Final = {
 }
 
 
-# No distribution has this program.
+# Programs that no distribution has.
 _XILINX: Final = "qemu-system-xilinx-"
 _XILINX_WHAT: Final = "Zephyr runs this board in Xilinx' own QEMU only"
 _XILINX_GET: Final = (
@@ -56,7 +56,7 @@ class Requirement:
 
     name: its name, for people.
     found: its version or its place; "" when it is missing.
-    problem: why it does not count as found; "" when it does.
+    problem: the reason why it does not count as found; "" if it does.
     command: installs it.
     """
 
@@ -72,17 +72,17 @@ class Requirement:
 
 
 def requirements(platform: Platform) -> list[Requirement]:
-    """All that building and starting `platform` takes, in the order in which it is used."""
+    """All requirements for building and starting `platform`, in the order of use."""
     return list(_requirements(platform))
 
 
 def lacking(platform: Platform) -> list[Requirement]:
-    """Those that are missing; empty when the platform can run here."""
+    """The missing requirements; empty if the platform can run here."""
     return [requirement for requirement in _requirements(platform) if requirement.missing]
 
 
 def lacking_to_build(platform: Platform) -> list[Requirement]:
-    """As `lacking`, for a firmware that is built and not started: a board's, or of an emulator elsewhere."""
+    """As `lacking`, for a firmware that is built but not started here."""
     return [requirement for requirement in _requirements(platform, starts=False) if requirement.missing]
 
 
@@ -95,7 +95,7 @@ def missing_packages(names: Iterable[str]) -> list[str]:
 
 
 def commands_for(lacks: Iterable[Requirement]) -> list[str]:
-    """The commands that install missing requirements, each once; the packages of Debian with one command."""
+    """The commands that install missing requirements, each once; a single command for all Debian packages."""
     commands = list(dict.fromkeys(need.command for need in lacks if need.command))
     packages = " ".join(command.removeprefix(_APT) for command in commands if command.startswith(_APT))
     others = [command for command in commands if not command.startswith(_APT)]
@@ -185,7 +185,7 @@ def picolibc(arch: str) -> Requirement:
 
 
 def qemu(name: str) -> Requirement:
-    """The QEMU program `name`, not older than the first version that takes all our options."""
+    """The QEMU program `name`, of a version that has all needed options."""
     if name.startswith(_XILINX) and program_version(name) is None:
         return Requirement(name, problem=f"not installed: {_XILINX_WHAT}", command=_XILINX_GET)
     found = program(name)
@@ -197,7 +197,7 @@ def qemu(name: str) -> Requirement:
 
 
 def zephyr_modules() -> Requirement:
-    """The modules that Zephyr's build scripts import, in the Python that will run them: this one."""
+    """The modules that Zephyr's build scripts import; they are run by this Python."""
     missing = [name for name in _ZEPHYR_MODULES if importlib.util.find_spec(name) is None]
     problem = f"Python has no {', '.join(missing)}" if missing else ""
     command = f"{sys.executable} -m pip install 'minrpc-harness[zephyr]'"

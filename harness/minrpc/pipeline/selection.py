@@ -38,8 +38,8 @@ class Selection:
 def select(options: Options, missing: Callable[[Platform], list[Requirement]] = lacking) -> Selection:
     """The selection that `options` request.
 
-    Raises ConfigurationError for an unknown platform, and for one that was named and can't run here: a test
-    that was asked for is never left out in silence.
+    Raises ConfigurationError for an unknown platform, and for a named platform that can't run here: a
+    requested test is never left out silently.
     """
     given = options.given
     if given.get("build_dir") is not None:
@@ -65,7 +65,7 @@ def select(options: Options, missing: Callable[[Platform], list[Requirement]] = 
 def select_runnable(
     options: Options, missing: Callable[[Platform], list[Requirement]] = lacking
 ) -> Selection:
-    """As `select`, with at least one target. Raises MissingError, too: why each platform is left out."""
+    """As `select`, with at least one target. Also raises MissingError, with the reason for each platform."""
     selection = select(options, missing)
     if not selection.targets:
         raise MissingError(
@@ -110,7 +110,7 @@ def _at_port(options: Options) -> Target:
 
 
 def _in_map(options: Options) -> Iterator[Target]:
-    """A target for each platform that was named, else for each kind of board in the hardware map."""
+    """A target for each named platform, else for each kind of board in the hardware map."""
     file = options.given["hardware_map"]
     assert file is not None
     boards = load_hardware_map(Path(file))
@@ -122,7 +122,7 @@ def _in_map(options: Options) -> Iterator[Target]:
 
 
 def _of_build(options: Options) -> Target:
-    """The target of a finished build. Its name is the user's, else the directory's."""
+    """The target of a finished build. Its name is the one that the user gave, else the directory's."""
     build_dir = options.given["build_dir"]
     assert build_dir is not None
     name = options.platforms[0] if options.platforms else Path(build_dir).resolve().name

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A session on a device that runs, with the limits of its target."""
+"""A session on a running device, with the limits of its target."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def session_on(
     on_close: Callable[[], None] | None = None,
     **given: Unpack[SessionFields],
 ) -> Kind:
-    """A `kind` on `running`, which goes on when the session ends; see `connect` for the arguments."""
+    """A `kind` on `running`, which runs on after the session's end; see `connect` for the arguments."""
     target = running.target.changed(**given)
     return kind(
         transport or running.transport,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A board of a hardware map for a process of a test run: kept, recovered, or given up for another."""
+"""A board of a hardware map for a process of a test run: kept, recovered, or replaced by another board."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Step = tuple[str, Callable[[], RunningDevice]]
 
 
 class PooledBoard:
-    """The board that this process has taken, of those of `target`'s hardware map.
+    """The board of `target`'s hardware map that this process has taken.
 
-    total: the deadline over everything that waits. say: shows a line of progress.
+    total: a deadline for all waits together. say: shows a line of progress.
     """
 
     def __init__(self, target: Target, total: Deadline, say: Say) -> None:
@@ -33,7 +33,7 @@ class PooledBoard:
         self._say = say
         self._lease: Lease | None = None
         self._flash = target.flash
-        self._firmware: Firmware | None = None  # On the board that is kept, as was seen.
+        self._firmware: Firmware | None = None  # The firmware that was found on the board, or flashed.
 
     @property
     def name(self) -> str:
@@ -41,12 +41,11 @@ class PooledBoard:
         return self._lease.board.name if self._lease and self._lease.board else ""
 
     def start(self) -> tuple[RunningDevice, Firmware | None]:
-        """A running device that has answered: on the board that is kept, else on another.
+        """A running device that has answered: on the kept board, else on another.
 
-        Each board that does not answer is recovered by a new session, a reset, a power cycle, and flashing,
-        as far as there is a way; then it is in quarantine, and the next free board is taken.
-
-        Raises BoardBusyError, HarnessError when no board is left.
+        For a board that does not answer, a new session, a reset, a power cycle and flashing are tried, as far
+        as they are available. If all fail, the board is put into quarantine, and the next free board is
+        taken. Raises BoardBusyError, HarnessError if no board is left.
         """
         while True:
             if self._lease is None:
@@ -79,7 +78,7 @@ class PooledBoard:
         self.release()
 
     def _note(self, running: RunningDevice) -> None:
-        """Keep which firmware was found or flashed; a step that did not look has it from there."""
+        """Remember the firmware that was found or flashed, for a step that did not look for it."""
         if running.firmware is None and self._firmware is not None:
             running.firmware = self._firmware
             running.target = replace(running.target, platform=self._firmware.platform)

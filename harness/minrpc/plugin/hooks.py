@@ -85,7 +85,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """With -n auto and a hardware map: as many workers as there are free boards of the kind."""
+    """With -n auto and a hardware map: a worker for each free board of the kind."""
     if option_names.option_of(config, "hardware-map") is None:
         return None
     return workers.free_boards(_run(config).selection.targets)
@@ -240,7 +240,7 @@ def minrpc_shared(request: pytest.FixtureRequest) -> Iterator[SharedDevice]:
     run = _run(request.config)
     if run.failure is not None:
         raise run.failure
-    # A unittest.TestCase, and a caller of request.getfixturevalue, can't be run once for each target.
+    # pytest can't run a unittest.TestCase, or a caller of request.getfixturevalue, once for each target.
     target = getattr(request, "param", None) or next(iter(run.selection.targets), None)
     if target is None:
         run.tally.wanted.add("a test")
@@ -260,7 +260,7 @@ def running_device(
     node, run, shared = request.node, _run(request.config), minrpc_shared
     run.await_turn(node.name)
     if shared.unusable:
-        # The first test, and so the run, has failed with the whole report.
+        # The first test has failed with the whole report, and so the run has failed.
         pytest.skip(f"{shared.name} could not be used: {shared.unusable}")
     node.stash[_USED] = [shared]
     running = shared.running
@@ -306,8 +306,8 @@ def devices(request: pytest.FixtureRequest) -> Iterator[Callable[..., Sequence[D
         def test_two(devices):
             one, two = devices("posix", "bare_mps2_an385")
 
-    It takes names of platforms and `Target`s. The test is skipped when one of them can't run here. Each was
-    started for this test, so its `console` begins at the boot.
+    It takes names of platforms and `Target`s. The test is skipped if any of them can't run here. Each device
+    is started for this test, so its `console` begins at the boot.
     """
     run = _run(request.config)
     used = request.node.stash[_USED] = []
@@ -334,9 +334,9 @@ def devices(request: pytest.FixtureRequest) -> Iterator[Callable[..., Sequence[D
 def load(request: pytest.FixtureRequest, device: Device) -> Load:
     """`load("fir.c", flags=["-O3"])` gives the functions of C files; paths start at the test.
 
-    They are compiled and loaded as Device.load does it, unless minrpc.toml has a library of just these files,
-    flags, ...: then it is linked into the firmware or loaded, as that says, or --minrpc-libraries-as does.
-    `load("dsp")` names such a library.
+    They are compiled and loaded as by Device.load. If minrpc.toml has a library of exactly these files,
+    flags, ..., the library is linked into the firmware or loaded, as minrpc.toml or --minrpc-libraries-as
+    says. `load("dsp")` names such a library.
     """
     from minrpc.library import CFunctions, load_or_find
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Option names beside other plugins: each option is `--minrpc-NAME`, and two have a short name, too.
 
-Two plugins that register the same name end every run of pytest, and their order is chance. So the short names
-are added after those of the other plugins and the conftest files, and only where nobody else has them.
+pytest ends with an error if two plugins register the same name, and their order is random. So the short names
+are added after those of other plugins and of conftest files, and only if no other plugin has them.
 """
 
 from __future__ import annotations
@@ -83,15 +83,16 @@ def given(config: pytest.Config) -> bool:
 
 
 def look_past_short_names(config: pytest.Config, parser: pytest.Parser, args: Sequence[str]) -> None:
-    """Have pytest look for conftest files as if the short names were known: their values are no paths."""
+    """Make pytest look for conftest files as if the short names were known, so that their values are not
+    taken for paths."""
     ours = _Quiet(add_help=False, allow_abbrev=False)
     _add_short(ours.add_argument, _free(parser))
     try:
         rest = ours.parse_known_args(list(args))[1]
     except _UnusableError:
-        return  # pytest itself is about to name its fault.
+        return  # pytest itself reports the error.
     known = parser.parse_known_args(rest, namespace=copy.copy(config.option))
-    # Names that pytest has found out itself: without it conftest files above the project's root count, too.
+    # Names that pytest has computed itself: without them conftest files above the project's root count, too.
     known.confcutdir = config.known_args_namespace.confcutdir
     config.known_args_namespace = known
 
@@ -104,7 +105,8 @@ def add_short(config: pytest.Config, parser: pytest.Parser) -> None:
 
 
 def refuse_former_names(parser: pytest.Parser, args: Sequence[str]) -> None:
-    """Raise pytest.UsageError for `--NAME` where only `--minrpc-NAME` is ours, and nobody else has it."""
+    """Raise pytest.UsageError for `--NAME` if only `--minrpc-NAME` exists and no other plugin has
+    `--NAME`."""
     for word in parser.parse_known_and_unknown_args(list(args))[1]:
         name = word.removeprefix("--").partition("=")[0]
         if word.startswith("--") and name in OPTIONS:
@@ -122,7 +124,7 @@ def _destination(name: str) -> str:
 
 
 def _free(parser: pytest.Parser) -> list[str]:
-    """The short names that pytest does not know: it leaves them among the unknown ones."""
+    """The short names among the options that pytest does not know."""
     return [name for name in SHORT if _is_free(parser, name)]
 
 

@@ -28,7 +28,7 @@ class PytestRun:
 
     broken: the reason why no device can be used: an unreadable file of platforms. Only tests that need a
         device fail by it.
-    misused: the error of a command line that can't be met; it ends the run before the first test.
+    misused: the error of a wrong command line; it ends the run before the first test.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -63,7 +63,7 @@ class PytestRun:
 
     @property
     def failure(self) -> HarnessError | None:
-        """The reason why there are no devices; None if there may be some."""
+        """The reason why there are no devices; None if there may be devices."""
         return self.misused or self.broken
 
     def shared_device(self, target: Target) -> SharedDevice:
@@ -81,7 +81,7 @@ class PytestRun:
             raise Deadline(test, 0.0, total=self.total).error("the test's turn")
 
     def has_device(self, node: pytest.Item, pinned_to: str = "") -> None:
-        """Notes that a test got its device, perhaps the only one of several on which it runs."""
+        """Notes that a test got its device, perhaps only the first of several on which it should run."""
         self.tally.wanted.add(node.nodeid)
         self.tally.had.add(node.nodeid)
         parameters = getattr(node, "callspec", None)

@@ -122,8 +122,8 @@ def progress_line(config: pytest.Config, text: str) -> None:
 def short_traceback(caught: pytest.ExceptionInfo[BaseException]) -> None:
     """Leaves only the test's frames for errors of this package, whose text has the details.
 
-    The same for arguments that this package refuses. If no frame is the test's, as in a fixture of this
-    package, the fixture's frame is left.
+    The same applies to arguments that this package refuses. If no frame is the test's, as in a fixture of
+    this package, the fixture's frame is left.
     """
     error = caught.value
     if not isinstance(error, HarnessError) and not wrong_argument(error):

@@ -56,7 +56,7 @@ class SharedDevice:
     _pool: PooledBoard | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        """A board of a hardware map is one of several."""
+        """A board of a hardware map may be replaced by another."""
         if self.target.hardware_map is not None and self.target.board is None:
             self._pool = PooledBoard(self.target, self.total, self.say)
 
@@ -98,7 +98,7 @@ class SharedDevice:
     def open(self, *, from_boot: bool = False) -> Device:
         """The device with a new session: arrays and code of earlier sessions are gone.
 
-        from_boot: its console begins where the device's did, not where the session does.
+        from_boot: its console begins at the device's boot, not at the session's start.
         """
         running = self.running
         self._lent = LentTransport(running.transport)
@@ -159,7 +159,7 @@ class SharedDevice:
         return known
 
     def sections(self, error: BaseException | None = None) -> list[tuple[str, str]]:
-        """Titles and texts for a failed test's report; no console that `error` shows."""
+        """Titles and texts for a failed test's report, without a console that `error` already shows."""
         found = []
         console = self._running.console_text if self._running is not None else ""
         if console and not (isinstance(error, HarnessError) and error.shows_all_of(console)):

@@ -31,7 +31,7 @@ class TimingCheck:
     platform: Platform | None = None
 
     def expect(self, holds: bool, text: str) -> None:
-        """Fail or warn with `text` unless it holds."""
+        """Fail or warn with `text` unless `holds`."""
         if holds:
             return
         if self.exact or self.strict:

@@ -55,7 +55,8 @@ def as_twister_says(config: pytest.Config, options: Options) -> Options:
 
 
 class ReportForTwister:
-    """Moves tests' properties to the report's head: twister takes a test with a property as failed."""
+    """Moves tests' properties to the report's head, since twister takes a test with properties for a failed
+    test."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config

@@ -31,15 +31,15 @@ def has_workers(config: pytest.Config) -> bool:
 
 
 def share_boards(config: pytest.Config) -> None:
-    """A worker whose board is lost gives its tests to the others: only work stealing takes them."""
+    """xdist's work stealing, so that other workers take over the tests of a worker whose board is lost."""
     if config.getoption("dist", default="no") == "load":
         config.option.dist = "worksteal"
 
 
 def free_boards(targets: Sequence[Target]) -> int:
-    """The number of boards that nobody uses; waits for the first as long as the targets say.
+    """The number of free boards; waits for the first as long as the targets say.
 
-    Raises pytest.UsageError with the holders when there is none.
+    Raises pytest.UsageError with the holders if no board becomes free.
     """
     from minrpc.errors import HarnessError
     from minrpc.host.owned_lock import holder_of

@@ -43,7 +43,7 @@ def compiler_of(elf: Path, source: str = "operators.c") -> Compiler:
 
 
 def compiler_of_object(elf: Elf) -> Compiler:
-    """The compiler of an object: of several optimization levels, the last counts."""
+    """The compiler of an object. If flags give several optimization levels, the last counts."""
     from minrpc.program.debug_info import object_units
 
     _, producer = next(_producers(object_units(elf)), ("", ""))

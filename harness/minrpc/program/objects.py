@@ -20,7 +20,7 @@ _ELF: Final = b"\x7fELF"
 def read_objects(paths: Sequence[Path], contents: Sequence[bytes]) -> Declarations:
     """The declarations of objects and archives; the first of a name counts.
 
-    Raises ConfigurationError for a file that has an archive's name and is none.
+    Raises ConfigurationError for a file with an archive's name that is not an archive.
     """
     return merged([read_object(path, content) for path, content in zip(paths, contents, strict=True)])
 

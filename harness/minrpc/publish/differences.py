@@ -19,7 +19,7 @@ _SYMBOLS: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class OutcomeChange:
-    """A test that ended otherwise than in the base, or that failed and is not in the base.
+    """A test whose outcome differs from the base's, or that failed and is not in the base.
 
     base: its outcome there, "" for none.
     """
@@ -65,7 +65,7 @@ class Differences:
         return "; ".join(told) or f"none of {self.compared_tests} changed"
 
     def content(self) -> dict[str, Any]:
-        """For a file; see docs/json.md."""
+        """The differences as JSON; see docs/json.md."""
         tests = [
             {"test": change.head.test, "base": change.base or None, "head": change.head.outcome}
             for change in self.tests
@@ -101,7 +101,7 @@ def _tells(change: OutcomeChange) -> bool:
 
 
 def _loaded(base: RunRecord, run: RunRecord) -> Iterator[Growth]:
-    """Sizes of the code that both runs have loaded and no measurement has."""
+    """Sizes of the code that both runs loaded and that no measurement has."""
     before, after = (own_code(replace(each, records=())) for each in (base, run))
     for platform, libraries in after.items():
         for name, sizes in libraries.items():
@@ -111,7 +111,7 @@ def _loaded(base: RunRecord, run: RunRecord) -> Iterator[Growth]:
 
 
 def shown(found: Differences) -> list[Table]:
-    """The tables of differences; none where nothing does."""
+    """The tables of differences; none without differences."""
     tables = [_tests(found), _builds(found), _times(found), _counters(found), _sizes(found)]
     return [table for table in tables if table.rows]
 

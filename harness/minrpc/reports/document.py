@@ -26,7 +26,7 @@ UNITS: Final[Mapping[str, str]] = MappingProxyType(
         "_ratio": "1",
     }
 )
-"""The unit of a number by the end of its key; with another end it is a count, or states its unit."""
+"""The unit of a number by the end of its key. Other numbers are counts, or have a key for their unit."""
 
 
 def package_version() -> str:
@@ -45,7 +45,7 @@ def document(
     """The results of `command`, with the facts needed to read them.
 
     passed: whether the command ended with 0.
-    failure: why it came to no result.
+    failure: the reason why there is no result.
     """
     return {
         "format": FORMAT,
@@ -82,9 +82,9 @@ def to_text(content: Mapping[str, Any]) -> str:
 
 
 def parse(text: str, command: str, *others: str) -> dict[str, Any]:
-    """The document that `minrpc COMMAND --json` wrote, or one of the `others`.
+    """The document that `minrpc COMMAND --json` wrote, or a command in `others`.
 
-    Raises ValueError with the reason for another text.
+    Raises ValueError with the reason for any other text.
     """
     try:
         found = json.loads(text)

@@ -13,7 +13,7 @@ FORMATS: Final = (".pdf", ".png", ".svg")
 
 
 def check_target(target: Path) -> None:
-    """Raise ConfigurationError when no picture can be drawn there: better before the measuring than after."""
+    """Raise ConfigurationError if no picture can be drawn there; call it before the measuring."""
     if target.suffix not in FORMATS:
         raise ConfigurationError(
             f"{target}: a plot is one of {', '.join(FORMATS)}", next_step="name such a file"
@@ -27,7 +27,7 @@ def check_target(target: Path) -> None:
 
 
 def new_figure(width: float, height: float) -> Any:  # noqa: ANN401 - a class of a package that may be missing
-    """An empty figure, sizes in inches. Save it with `savefig`; no window, no state is behind it."""
+    """An empty figure, sizes in inches. Save it with `savefig`; it has no window and no global state."""
     return _figure_class()(figsize=(width, height), layout="constrained")
 
 

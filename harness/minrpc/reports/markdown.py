@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Markdown tables, which read as well in a terminal as in a pull request."""
+"""Markdown tables that are readable in a terminal and in a pull request."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class Box(NamedTuple):
 
 
 def squarified(sizes: Sequence[float], box: Box) -> list[Box]:
-    """A rectangle for each of `sizes`, which are more than 0 and the largest first, that fill `box`."""
+    """Rectangles for `sizes` (above 0, the largest first) that together fill `box`."""
     total = sum(sizes)
     if not total:
         return []
@@ -45,7 +45,7 @@ def squarified(sizes: Sequence[float], box: Box) -> list[Box]:
 
 
 def _worst(areas: Sequence[float], side: float) -> float:
-    """How far from a square the rectangles of a row are, at the most."""
+    """The worst ratio of sides in a row of rectangles; 1 is a square."""
     total = sum(areas)
     if not total or not side:
         return float("inf")
@@ -53,7 +53,7 @@ def _worst(areas: Sequence[float], side: float) -> float:
 
 
 def _placed(areas: Sequence[float], box: Box) -> tuple[list[Box], Box]:
-    """A row along the shorter side of `box`, and the rest of the box."""
+    """The rectangles of a row along the shorter side of `box`, and the rest of the box."""
     side = min(box.width, box.height)
     thick = sum(areas) / side if side else 0.0
     lengths = [area / thick if thick else 0.0 for area in areas]
@@ -70,7 +70,7 @@ def _placed(areas: Sequence[float], box: Box) -> tuple[list[Box], Box]:
 
 
 def treemap(title: str, groups: Mapping[str, Mapping[str, int]]) -> str:
-    """The picture. groups: sizes in bytes by name, by group. Pointing at a box names it."""
+    """The picture. groups: sizes in bytes by name, by group. The tooltip of a box is its name."""
     sums = {name: sum(sizes.values()) for name, sizes in groups.items()}
     named = sorted((name for name in sums if sums[name] > 0), key=lambda name: -sums[name])
     total = sum(sums.values())

@@ -55,7 +55,7 @@ def trace(image: Image, pc: int | None, words: Iterable[int]) -> Backtrace:
 
 
 def _chains(image: Image, returns: Sequence[ReturnAddress]) -> Iterator[list[ReturnAddress]]:
-    """For each return address the ones that lead to it, where they come from the runtime."""
+    """For each return address, the return addresses of its callers, if they lead to the runtime."""
     for index, call in enumerate(returns):
         caller = _caller(image, call)
         chain = [call, *_chain(image, caller, returns[index + 1 :])] if caller else []

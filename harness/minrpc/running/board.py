@@ -13,7 +13,8 @@ from minrpc.host.process import run_command
 from minrpc.targets import Target
 from minrpc.transport import BoardLink, RemotePort, SerialTransport, Transport, open_url, port_of
 
-# A USB board's port goes with the reset and comes back. Nothing tells when: its paths are made anew by then.
+# A USB board's port disappears with the reset and comes back later, with new paths. No event reports its
+# return.
 _LOOK_AGAIN_S: Final = 0.05
 _OUTPUT_LINES: Final = 6
 
@@ -32,7 +33,7 @@ def can_reset(target: Target) -> bool:
 
 
 def reset_board(target: Target, link: Transport, deadline: Deadline) -> Transport:
-    """Reset the board; the link to it from then on, which is another one when its port has gone meanwhile.
+    """Reset the board; returns the link to it, a new one if its port has disappeared with the reset.
 
     Bytes sent before are dropped. Raises ResetError, and PortGoneError when the port does not come back.
     """
@@ -78,7 +79,8 @@ def _run(kind: str, command: str, target: Target, deadline: Deadline) -> None:
 
 
 def come_back(target: Target, deadline: Deadline) -> BoardLink:
-    """The board's link, once it is there again. Raises LinkClosedError when it is not in time."""
+    """Waits for the board's port and opens its link. Raises LinkClosedError if the port is not back in
+    time."""
     while True:
         time.sleep(min(_LOOK_AGAIN_S, deadline.remaining()))
         try:

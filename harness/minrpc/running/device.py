@@ -35,11 +35,11 @@ from minrpc.targets.target import UNKNOWN_BOARD
 from minrpc.timing.clock import Timebase
 from minrpc.transport import Transport, processes_with_open
 
-# Seconds until an emulator that was asked to end is killed. It only has to leave its main loop.
+# Seconds until an emulator that was asked to end is killed: it only has to leave its main loop.
 _QUIT_S: Final = 5.0
 # A program whose link hung up ends by itself, and has time for its last output.
 _HANG_UP_S: Final = 0.5
-# A closed link shows before the process that held it can be waited for.
+# Seconds to wait for a process after its link has closed.
 _EXIT_S: Final = 2.0
 # QEMU's monitor commands for a machine that does not answer.
 _LOOK_S: Final = 2.0
@@ -121,10 +121,10 @@ class RunningDevice:
             raise self._exited()
 
     def link_after_restart(self, deadline: Deadline) -> Transport | None:
-        """The board's link anew, once it is back after a restart that closed it; None for a device that runs
-        here.
+        """Opens the board's link again after a restart closed it; None for a device that runs on this
+        machine.
 
-        Raises LinkClosedError when it is not back in time.
+        Raises LinkClosedError if the port is not back in time.
         """
         if self.process is not None or self._stopped:
             return None
@@ -156,7 +156,8 @@ class RunningDevice:
         return error
 
     def note_code(self, base: int, size: int, name: str, program: bytes) -> None:
-        """Code was loaded: as `QemuCounters.note_code` has it. A crash in it is told with its lines."""
+        """Register loaded code, as `QemuCounters.note_code` does, so that a crash in it is reported with its
+        lines."""
         image = self._image
         if image is None:
             return
@@ -182,7 +183,7 @@ class RunningDevice:
         error.next_step = f"{step}, then open the device again"
 
     def _where_it_hangs(self) -> list[str]:
-        """Where the processor is now, as QEMU or the process tells; nothing where neither can be asked."""
+        """The processor's present place, from QEMU or the process; nothing if neither can be asked."""
         if self._image is None:
             return []
         if self.qmp is None:
@@ -204,7 +205,7 @@ class RunningDevice:
             self.qmp.send("cont")
 
     def _where_process_hangs(self, image: Image) -> list[str]:
-        """Where the program of the posix port is now: its handler of SIGURG prints the place."""
+        """The present place of the posix port's program: its handler of SIGURG prints it."""
         if self.process is None or self.console_tail is None or self.platform.port != "posix":
             return []
         position, text, end = self.console_tail.position, "", time.monotonic() + _LOOK_S
@@ -223,11 +224,10 @@ class RunningDevice:
         return str(self.qmp.execute("human-monitor-command", deadline, **{"command-line": command}))
 
     def reset(self, deadline: Deadline) -> None:
-        """Reset the machine as its reset button would: under QEMU, or a board that has a way to.
+        """Reset the machine, as its reset button does: under QEMU, or a board with a reset command or line.
 
-        Sessions are gone then, and so may be a board's link: `connect` again.
-
-        Raises ResetError where there is no way, or it failed; PortGoneError, DeadlineError.
+        Its sessions are gone, and a board's link may be, too: `connect` again. Raises ResetError if it can't
+        be reset or the reset failed; PortGoneError, DeadlineError.
         """
         if self.qmp is not None:
             self.qmp.execute("system_reset", deadline)
@@ -239,7 +239,7 @@ class RunningDevice:
 
     @property
     def can_reset(self) -> bool:
-        """True if `reset` has a way."""
+        """True if the device can be reset."""
         return self.qmp is not None or (self.process is None and can_reset(self.target))
 
     def stop(self) -> None:

@@ -14,7 +14,7 @@ from minrpc.running.board import open_port
 from minrpc.running.lease import run_script
 from minrpc.targets import Target
 
-# A device that runs answers at once; one that does not is flashed.
+# Seconds to wait for an answer: a running device answers at once; a device that does not answer is flashed.
 _ANSWER_S: Final = 3.0
 _AFTER_FLASH_S: Final = 30.0
 

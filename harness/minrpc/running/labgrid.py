@@ -30,8 +30,8 @@ class Place:
     """A place that this process may use.
 
     url: its serial port, as `open_url` takes it.
-    power_command: switches it off and on; "" where it has no power resource.
-    ours: it was acquired here, and `release` gives it back.
+    power_command: switches it off and on; "" if it has no power resource.
+    ours: True if it was acquired here, so that `release` gives it back.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Place:
 def acquire(link: str) -> Place:
     """Acquire the place of "labgrid:PLACE" and switch it on.
 
-    One that the user has acquired is used, too. Raises BoardBusyError with who has acquired it, MissingError
+    A place that the user has acquired is used, too. Raises BoardBusyError with the present user, MissingError
     without labgrid, AmbiguousBoardError for several serial ports, ConfigurationError for none.
     """
     name, _, port = link.removeprefix(LABGRID).partition("/")
@@ -106,7 +106,7 @@ def _serial_port(link: str, name: str, wanted: str) -> str:
 
 
 def _switched_on(name: str) -> str:
-    """The command that switches it off and on; "" where nothing switches it."""
+    """The command that switches it off and on; "" without a power resource."""
     status, output = _client(name, "power", "on")
     if status != 0 and "no compatible resource" in output:
         return ""

@@ -14,14 +14,14 @@ _FATAL: Final = re.compile(r"fatal: .*")
 _CALLERS: Final = re.compile(r"callers:((?: 0x[0-9a-f]+)*)")
 _VALUE: Final = re.compile(r"\b(pc|lr|ra|sp|address|cfsr|mcause|code) (0x[0-9a-f]+|\d+)")
 _STACK: Final = re.compile(r"\bstack of (\d+) bytes")
-# Asked for, of a program that goes on.
+# The answer of a program that was asked for its place, and goes on.
 _PLACE: Final = re.compile(r"(?:callers:((?: 0x[0-9a-f]+)*)\n)?place: pc (0x[0-9a-f]+)\n")
-# A program that ended itself, or a heap that it damaged.
+# The end of a program by its own code, or a damaged heap.
 _ENDED: Final = re.compile(
     r"fatal: (?P<how>(?:assertion failed: |exit\(|abort\(|heap: ).*?)(?:; lr 0x[0-9a-f]+)?"
 )
 _ASSERTED: Final = re.compile(r"(?P<how>.*), in (?P<function>[^,]+), at (?P<file>.+):(?P<line>\d+)")
-# The C library of this machine, before it aborts.
+# Messages of this machine's C library before it aborts.
 _COMPLAINT: Final = re.compile(r"^((?:\w+\(\): |corrupted |\*\*\* ).+)$", re.MULTILINE)
 # Number of last lines to search: messages before them are of an earlier crash.
 _LINES: Final = 16
@@ -186,7 +186,7 @@ def last_words(console: str) -> LastWords | None:
 
 
 def place_told(console: str) -> tuple[int, tuple[int, ...]] | None:
-    """The program counter and the return addresses that a program told when it was asked; None if none."""
+    """The program counter and the return addresses in a program's answer; None without an answer."""
     found = _PLACE.search(console)
     if found is None:
         return None

@@ -69,7 +69,7 @@ def candidates(target: Target) -> tuple[HardwareBoard, ...]:
 def lease(target: Target, say: Say = lambda text: None) -> Lease:
     """Take the target's link, or a free board of its hardware map; wait as long as the target says.
 
-    say: shows whom it waits for.
+    say: shows the user of the board that it waits for.
     Raises BoardBusyError with all holders, HarnessError when all its boards are in quarantine.
     """
     if target.serial_port is not None:
@@ -83,7 +83,7 @@ def lease(target: Target, say: Say = lambda text: None) -> Lease:
         for board in choices:
             try:
                 taken = _take(target, board)
-            except BoardBusyError as error:  # By a user of another machine.
+            except BoardBusyError as error:  # A user of another machine has it.
                 elsewhere += error.holders
                 continue
             if taken is not None:
@@ -99,7 +99,7 @@ def lease(target: Target, say: Say = lambda text: None) -> Lease:
 
 
 def leased_target(target: Target, board: HardwareBoard) -> Target:
-    """`target` at that board."""
+    """`target` with the link of `board`."""
     command = target.platform.flash_command.replace("{id}", board.id).replace("{port}", board.link)
     baud = board.baud or target.platform.baud
     platform = replace(target.platform, baud=baud, starts="board", flash_command=command)
@@ -113,9 +113,9 @@ def leased_target(target: Target, board: HardwareBoard) -> Target:
 
 
 def key_of(link: str) -> str:
-    """The name of a link's lock: for a serial port of this machine the device that its path leads to.
+    """The name of a link's lock: for a serial port of this machine, the device to which its path leads.
 
-    A port that is away has the name of its path.
+    The lock of an absent port has the name of its path.
     """
     try:
         port = port_of(link)
@@ -125,7 +125,7 @@ def key_of(link: str) -> str:
 
 
 def put_into_quarantine(board: HardwareBoard, reason: str) -> None:
-    """Let nobody use the board for an hour, or until it is released by hand."""
+    """Put the board into quarantine for an hour, or until it is released by hand."""
     holder = Holder.this_process()
     note = {"reason": reason, "since": time.time(), "by": f"pid {holder.pid} of {holder.user}"}
     write_whole(_note(board), json.dumps(note))
@@ -133,7 +133,7 @@ def put_into_quarantine(board: HardwareBoard, reason: str) -> None:
 
 
 def end_quarantine(board: HardwareBoard) -> bool:
-    """Let the board be used again; False if it was not in quarantine."""
+    """End the board's quarantine; False if it was not in quarantine."""
     try:
         _note(board).unlink()
     except FileNotFoundError:
@@ -142,7 +142,7 @@ def end_quarantine(board: HardwareBoard) -> bool:
 
 
 def quarantine_of(board: HardwareBoard) -> str:
-    """Why the board is in quarantine; "" if it is not."""
+    """The reason why the board is in quarantine; "" if it is not."""
     try:
         note = json.loads(_note(board).read_text())
         young = time.time() - float(note["since"]) < _QUARANTINE_S

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two ends of a link to a program that we start."""
+"""The two ends of a link to a program that this process starts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from minrpc.transport import FdTransport, SocketTransport, set_raw
 
 @dataclass
 class LinkPair:
-    """Our end as a transport, and the device's end as a descriptor to be inherited.
+    """This process's end as a transport, and the device's end as a descriptor to be inherited.
 
     device_path: the device's end as a terminal's path; "" for a socket.
     """
@@ -24,7 +24,7 @@ class LinkPair:
     device_path: str
 
     def release_device_end(self) -> None:
-        """Close our copy of the device's end: from then on we see when the device is gone."""
+        """Close this process's copy of the device's end, so that the link shows when the device is gone."""
         if self.device_fd >= 0:
             os.close(self.device_fd)
             self.device_fd = -1
@@ -36,7 +36,7 @@ class LinkPair:
 
 
 def open_pair(kind: Link) -> LinkPair:
-    """A new link. We hold both ends, so that nothing is lost while the device has not opened its own."""
+    """A new link. This process holds both ends, so that nothing is lost before the device opens its own."""
     return _socket_pair() if kind == "socket" else _pty_pair()
 
 

@@ -21,8 +21,8 @@ _PARENT: Final = "{parent}"
 def start_process(firmware: Firmware) -> RunningDevice:
     """Run `firmware`; see `start`.
 
-    It inherits its end of the link even if it opens it by path: so the link is up from the start, stays up
-    when the program starts itself anew, and hangs up when it ends.
+    The program inherits its end of the link even if it opens the link by path. So the link is open from the
+    start, stays open when the program restarts itself, and closes when the program ends.
     """
     platform = firmware.platform
     with ExitStack() as undo:

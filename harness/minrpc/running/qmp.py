@@ -15,7 +15,7 @@ _WRITE_S = 10.0
 
 
 class Qmp:
-    """A monitor connection. Events are dropped: the link and the process tell the same."""
+    """A monitor connection. Events are dropped, since the link and the process report the same."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._link = SocketTransport(connection, "QEMU's monitor")
@@ -38,7 +38,7 @@ class Qmp:
                 raise QmpError(f"QEMU refused {command}: {answer['error'].get('desc')}")
 
     def send(self, command: str, **arguments: object) -> None:
-        """Send `command` and don't wait for its answer, as fits "quit"."""
+        """Send `command`, such as "quit", without waiting for its answer."""
         request = {"execute": command, "arguments": arguments} if arguments else {"execute": command}
         self._link.write(json.dumps(request).encode() + b"\n", _WRITE_S)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts a firmware, or attaches to one that runs already."""
+"""Starts a firmware, or attaches to a firmware that already runs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def start(
 def _launch(firmware: Firmware, counters: QemuCounters | None, total: Deadline | None) -> RunningDevice:
     target = firmware.target
     platform = target.platform
-    core_or_reason(platform)  # A wrong name is refused, also where nothing is counted.
+    core_or_reason(platform)  # A wrong name is refused even if nothing is counted.
     if platform.starts == "qemu":
         if counters is None and target.counters:
             counters = all_counters(firmware)
@@ -76,7 +76,7 @@ def _launch(firmware: Firmware, counters: QemuCounters | None, total: Deadline |
 def all_counters(firmware: Firmware) -> QemuCounters:
     """All that can be counted of the firmware under QEMU, with the cycles of its platform's core.
 
-    Raises ConfigurationError for a core that there is not.
+    Raises ConfigurationError for an unknown core.
     """
     core, reason = core_or_reason(firmware.target.platform)
     return counters_for(firmware.elf, flow=True, memory=True, core=core, no_cycles=reason)

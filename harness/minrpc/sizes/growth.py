@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes by symbol of two programs, in the text of Linux's bloat-o-meter that reviewers know."""
+"""Sizes by symbol of two programs, in the format of Linux's bloat-o-meter, which reviewers know."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Platforms, the harness's and users' own, and targets, as values.
+"""Platforms (the harness's and the users') and targets, as values.
 
 The names here are imported on first use: the table of options alone loads nothing.
 """

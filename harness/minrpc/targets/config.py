@@ -87,7 +87,8 @@ def load_platforms(user_toml: str | Path | None = None) -> dict[str, Platform]:
 
 
 def find_platform(platforms: Mapping[str, Platform], name: str) -> Platform:
-    """The platform `name`; where there is none, the Zephyr board of that name, which its build looks for."""
+    """The platform `name`; if there is none, a platform for the Zephyr board of that name, which the build
+    looks for."""
     if name in platforms:
         return platforms[name]
     return Platform(name, port="zephyr", starts="board", zephyr_board=name)
@@ -109,7 +110,7 @@ def merge(
 ) -> dict[str, Platform]:
     """`platforms` with the entries of a parsed TOML `document` merged over them.
 
-    origin: the file's name, for messages. directory: where it lies: its paths are relative to that.
+    origin: the file's name, for messages. directory: the file's directory; paths in it are relative to this.
     """
     _check_keys(document, _TABLES, origin, "")
     options = _options(document.get("device", {}), origin, "device")
@@ -248,7 +249,7 @@ def _expected(option: Option) -> str:
 
 
 def _with_options(platform: Platform, options: Mapping[str, Any]) -> Platform:
-    """`platform` with the options over its own."""
+    """`platform` with its options replaced by `options`."""
     merged = {**dict(platform.device_options), **options}
     return replace(platform, device_options=tuple(merged.items()))
 

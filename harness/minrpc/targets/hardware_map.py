@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boards at hand, as twister's hardware map lists them; one that twister reads is read as it is."""
+"""Connected boards, from a hardware map in twister's format; twister's own maps can be read unchanged."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _FLASH_S: Final = 60.0
 class HardwareBoard:
     """An entry of the map; a field that it has not is empty.
 
-    id: of the debug probe or the board; probe_id: that of the probe if it is another.
+    id: of the debug probe or the board; probe_id: of the probe if it differs.
     platforms: names of Zephyr's boards that it can be.
-    serial: the link, as `--serial-port` takes it. serial_pty: a command that serves as one.
-    pre_script, post_script: run before and after it is used. post_flash_script: after it was flashed.
+    serial: the link, as `--serial-port` takes it. serial_pty: a command that serves as a serial port.
+    pre_script, post_script: run before and after the board's use. post_flash_script: run after flashing.
     script_timeouts: seconds, by the name in the map.
     """
 
@@ -59,12 +59,12 @@ class HardwareBoard:
 
     @property
     def name(self) -> str:
-        """For messages: its id and its link."""
+        """The board for messages: its id and its link."""
         return f"{self.id} at {self.link}"
 
     @property
     def flash_arguments(self) -> tuple[str, ...]:
-        """For `west flash`, as twister passes them."""
+        """The arguments of `west flash`, as twister passes them."""
         if self.runner in ("", "unknown"):
             return self.runner_params
         return ("--runner", self.runner, *self._probe_arguments(), *self.runner_params)
@@ -89,7 +89,7 @@ class HardwareBoard:
         return dict(self.script_timeouts).get(_TIMEOUTS[_SCRIPTS.index(name)], _SCRIPT_S)
 
     def is_a(self, *names: str) -> bool:
-        """True if it can be a board of one of these names."""
+        """True if it can be a board with one of these names."""
         return any(same_board(own, name) for own in self.platforms for name in names if name)
 
 
@@ -108,7 +108,7 @@ def load_hardware_map(path: Path) -> tuple[HardwareBoard, ...]:
         step = "`minrpc board scan` writes one, and so does `twister --generate-hardware-map`"
         raise ConfigurationError(f"the hardware map {path} is no list of boards", next_step=step)
     for entry, written in zip(document, as_written, strict=True):
-        if isinstance(entry, dict):  # An id such as 0011 is a text, and no number to the base 8.
+        if isinstance(entry, dict):  # An id such as 0011 is a text, not an octal number.
             entry |= {key: written[key] for key in ("id", "probe_id") if key in entry}
     entries = [(f"{path}: entry {number}", entry) for number, entry in enumerate(document, 1)]
     boards = [_board(where, entry) for where, entry in entries if _is_connected(where, entry)]
@@ -163,7 +163,7 @@ def _timeouts(where: str, table: object) -> tuple[tuple[str, float], ...]:
 
 
 def _check_each_its_link(path: Path, boards: list[HardwareBoard]) -> None:
-    """Two entries with one link may be variants of one board, and then they have one id."""
+    """Refuse two entries with one link, unless both have the same id: they are variants of one board."""
     ids: dict[str, str] = {}
     for board in boards:
         other = ids.setdefault(board.link, board.id)

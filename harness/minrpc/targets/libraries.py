@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""C libraries that minrpc.toml names: their sources, and whether they are linked into the firmware.
+"""C libraries of minrpc.toml: their sources, and whether they are linked into the firmware.
 
 [libraries.dsp]
 sources = ["dsp/*.c"]               # C, C++, assembler, objects, archives
@@ -9,7 +9,7 @@ defines = { TILE = 8 }
 headers = ["config.h"]              # included before each source
 libraries = ["libm4.a"]             # only linked with
 linked = false                      # loaded when it is used; left out it is in the image of each platform
-fakes = ["hal_millis"]              # functions that nobody defines, which Python answers
+fakes = ["hal_millis"]              # undefined functions, which Python answers
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class NamedLibrary(NamedTuple):
     """A library of C by its name. Paths are absolute.
 
     linked: it is part of the firmware; else it is loaded into the device's memory when it is used.
-    fakes: functions that it calls and nobody defines: Python answers them.
+    fakes: functions that it calls and that are not defined: Python answers them.
     """
 
     name: str
@@ -90,7 +90,7 @@ def named_library(name: str, table: object, directory: Path, origin: str) -> Nam
 
 
 def merged(before: tuple[NamedLibrary, ...], more: tuple[NamedLibrary, ...]) -> tuple[NamedLibrary, ...]:
-    """Both groups; of two libraries with one name, the later."""
+    """Both groups; of two libraries with the same name, the later."""
     return tuple({item.name: item for item in (*before, *more)}.values())
 
 

@@ -5,15 +5,15 @@
     flash = 20000                       # bytes of any platform's firmware; ram likewise
     exp.instructions = "+2%"            # a call of exp, against the base of a comparison
     exp.time = "3 ms"                   # at the most
-    scale.code = 120                    # bytes of what is loaded for it
+    scale.code = 120                    # bytes of the code loaded for it
     dsp.fir.instructions = "+2%"        # a function of the library dsp, linked in
 
     [limits.bare_mps2_an385]            # the same, for one platform
     flash = 30000
     exp.stack_bytes = "+16"
 
-A number is the most that is allowed; a text with a sign is how much more than the base, in its own unit or in
-percent. Less is never wrong.
+A number is the maximum; a text with a sign is the allowed growth over the base, in the number's unit or in
+percent. A decrease is always allowed.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def limits_of(
 ) -> tuple[Limit, ...]:
     """The limits of a parsed table.
 
-    platforms, libraries: names that a table in it may have: of limits for one, or of functions linked in.
+    platforms, libraries: allowed names of tables in it: limits of a platform, or of a library's functions.
     Raises ConfigurationError with the key.
     """
     return tuple(_in(table, platforms, libraries, origin, ""))
@@ -103,7 +103,7 @@ def _of_call(
     function: str, table: Mapping[str, object], platform: str, origin: str, where: str
 ) -> Iterator[Limit]:
     for what, value in table.items():
-        # A firmware's, or calls: so a platform is meant, or a library.
+        # The table has limits of a firmware or of calls, so its name is a platform's or a library's.
         if what in SIZES or isinstance(value, Mapping):
             step = (
                 "see `minrpc platforms`; a board of Zephyr's needs an entry, [platforms.NAME], and a library "

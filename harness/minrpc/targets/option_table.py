@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options of devices, each declared once: for the command line, pytest, minrpc.toml and Python.
 
-It loads next to nothing, so that a pytest run which needs no device does not pay for it.
+This module imports almost nothing, so that it costs a pytest run without devices almost no time.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Option:
     help: one sentence.
     type: type of its value: Path, int, float, bool (on, off), or str.
     metavar: the value's name in the help.
-    choices: the only values; () for any.
+    choices: the allowed values; () for any.
     several: the option can be repeated, and a value can be a list with commas.
-    in_file: minrpc.toml can set it, in [device] for all platforms, or for one in [platforms.NAME].
+    in_file: minrpc.toml can set it: in [device] for all platforms, in [platforms.NAME] for one platform.
     """
 
     name: str
@@ -42,7 +42,8 @@ class Option:
 
     @property
     def argparse(self) -> dict[str, Any]:
-        """Keywords of `argparse.ArgumentParser.add_argument`; the default says that it was not given."""
+        """Keywords of `argparse.ArgumentParser.add_argument`; without a default, so that a missing option is
+        known."""
         if self.several:
             return {"action": "append", "default": [], "metavar": self.metavar, "help": self.help}
         if self.type is bool:

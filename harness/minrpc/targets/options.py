@@ -33,11 +33,11 @@ class Options:
 
     @property
     def total_timeout_s(self) -> float:
-        """Limit of the whole command or test run, seconds of plain time."""
+        """Limit of the whole command or test run, in seconds of wall time."""
         return self.given.get("total_timeout_s") or TOTAL_TIMEOUT_S
 
     def changed(self, *, platforms: tuple[str, ...], given: TargetFields) -> Self:
-        """The same for other platforms, with the `given` fields."""
+        """These options for other platforms, with the `given` fields."""
         return type(self)(platforms, self.platforms_file, cast(TargetFields, {**self.given, **given}))
 
     def target(self, platform: Platform) -> Target:
@@ -46,7 +46,8 @@ class Options:
 
 
 def add_device_options(add: Callable[..., object], names: Collection[str] = DEVICE_OPTIONS) -> None:
-    """Declare those of `names` by `add`, with the parameters of `argparse.ArgumentParser.add_argument`.
+    """Declare the options `names` by `add`, which has the parameters of
+    `argparse.ArgumentParser.add_argument`.
 
     The help of a command shows the first two; `minrpc help devices` shows all.
     """
@@ -56,9 +57,9 @@ def add_device_options(add: Callable[..., object], names: Collection[str] = DEVI
 
 
 def options_from(parsed: Mapping[str, Any]) -> Options:
-    """From the parsed options, by name with "_" for "-"; a missing option was not given.
+    """The options from parsed arguments, by name with "_" for "-"; a missing option was not given.
 
-    Raises ConfigurationError where they don't fit together.
+    Raises ConfigurationError for options that exclude each other.
     """
     said: dict[str, Any] = {
         option.field: option.value(parsed[name.replace("-", "_")])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user's own files in a firmware, as minrpc.toml names them: relative to it, checked, and made absolute."""
+"""A user's own files in a firmware: named in minrpc.toml by relative paths, checked, and made absolute."""
 
 from __future__ import annotations
 

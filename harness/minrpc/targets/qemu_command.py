@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QEMU's command line: taken from Zephyr's build, and wired to the harness. No I/O here."""
+"""QEMU's command line: taken from Zephyr's build, and connected to the harness. No I/O here."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ def _until_separator(words: Sequence[str]) -> list[str]:
 
 
 def processors_of(argv: Sequence[str]) -> int:
-    """The processors of a command line's machine: of `-smp 2`, or `-smp cpus=2,...`; else 1."""
+    """The number of processors in a command line: from `-smp 2` or `-smp cpus=2,...`; else 1."""
     at = [index for index, word in enumerate(argv[:-1]) if word in ("-smp", "--smp")]
     number = argv[at[-1] + 1].partition(",")[0].removeprefix("cpus=") if at else "1"
     return int(number) if number.isdecimal() else 1
 
 
 def strip(argv: Sequence[str]) -> list[str]:
-    """`argv` without the options that `wire` gives itself."""
+    """`argv` without the options that `wire` adds."""
     kept: list[str] = []
     words = iter(argv)
     for word in words:
@@ -90,7 +90,7 @@ def strip(argv: Sequence[str]) -> list[str]:
 
 
 def wire(argv: Sequence[str], wiring: Wiring, icount: Icount | None) -> list[str]:
-    """`argv` with our serial ports, our monitor and our clock; QEMU then starts paused."""
+    """`argv` with the harness's serial ports, monitor and clock; QEMU then starts paused."""
     words = [*strip(argv), "-display", "none", "-S"]
     words += ["-chardev", f"socket,id={QMP_ID},fd={wiring.qmp_fd}", "-mon", f"chardev={QMP_ID},mode=control"]
     words += ["-chardev", _with_id(wiring.link, LINK_ID), "-chardev", _with_id(wiring.console, CONSOLE_ID)]

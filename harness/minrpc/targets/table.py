@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Platforms as data, and the table of those that come with the harness.
+"""Platforms as data, and the table of the platforms that come with the harness.
 
 The code treats two platforms differently only because a field differs, so that a user's file can describe a
 new board (`minrpc.targets.config`).
@@ -21,7 +21,7 @@ ResetLine = Literal["", "dtr", "rts", "break"]
 
 
 class TimeBound(NamedTuple):
-    """Seconds that a call of `function` takes at least and at most, measured as the board's owner does."""
+    """Least and most seconds of a call of `function`, as the board's owner measured them."""
 
     function: str
     least_s: float
@@ -47,28 +47,28 @@ class Platform:
     default: tested if no platform is named.
     arch: processor family, which decides the compiler: "host", "x86", "arm", "riscv", ...
     zephyr_board: the board's name as `west build -b` takes it.
-    elf: the program, below the build directory.
+    elf: the program, relative to the build directory.
     sources: C files that are linked into the firmware beside its own.
     include_dirs: directories in which C files find headers.
     defines: of C's preprocessor, each "NAME" or "NAME=VALUE".
     libraries: archives and object files that are linked in.
-    named_libraries: libraries of C, linked in or loaded when they are used.
+    named_libraries: C libraries, linked in or loaded when they are used.
     cmake_options: further arguments for CMake, each "-DNAME=VALUE".
     qemu: the emulator's program.
-    qemu_args: its machine, where Zephyr's own build doesn't say it.
+    qemu_args: options for its machine, if Zephyr's own build doesn't give them.
     memory_at: the address of the main memory that QEMU can share (`-machine memory-backend=`), or at which a
-        process maps the file of `--memory`; None where it can't, or addresses of the firmware are not those
-        of the machine.
-    memory_size: its bytes; 0 where QEMU's command line says them.
-    icount_shift: nanoseconds per instruction as a power of two; None where Zephyr's own build says it.
+        process maps the file of `--memory`; None if it can't, or if the firmware's addresses differ from the
+        machine's.
+    memory_size: in bytes; 0 if QEMU's command line gives it.
+    icount_shift: nanoseconds per instruction as a power of two; None if Zephyr's own build gives it.
     link_uart: number of the machine's serial port for RPC, counted from 0.
     console_uart: number of the serial port for text; None if there is no second one.
     baud: rate of a board's serial port.
     reset_command: words of a shell that reset the board; "{port}" in them stands for its serial port, "{id}"
         for its id in the hardware map.
     power_command: as reset_command, switches the board off and on again.
-    reset_line: "dtr" or "rts", the modem line of its serial port that resets it when pulled; "break" where a
-        BREAK does; "" for none.
+    reset_line: "dtr" or "rts", the modem line of its serial port that resets it; "break" if a BREAK resets
+        it; "" for none.
     flash_command: words of a shell that flash the board, in place of `west flash`; "{elf}" and "{build}" in
         them stand for the firmware and its directory.
     core: the core whose cycles are estimated, as `minrpc.cycles` names it, or a file NAME.toml of the user's.
@@ -117,19 +117,19 @@ class Platform:
     project: str = ""
 
 
-# The firmware can take code while it runs, and that code can ask Python.
+# Code can be loaded while the firmware runs, and loaded code can call Python.
 _CODE_LOADING = ("-DMINRPC_CODE_LOADING=ON", "-DMINRPC_ASK=ON")
 
 # Arrays can be filled and compared on the device.
 _FILL = "-DMINRPC_FILL=ON"
 
-# It reads counters of the processor and the kernel beside times, and peaks of memory.
+# The firmware reads counters of the processor and the kernel, and peaks of memory.
 _COUNTERS = "-DMINRPC_COUNTERS=ON"
 
-# The places of arrays and code can be changed while it runs.
+# The places of arrays and code can be changed while the firmware runs.
 _LAYOUT = "-DMINRPC_LAYOUT=ON"
 
-# It has the functions that this project's own tests call: testing.crash and others.
+# The firmware has functions for this project's own tests: testing.crash and others.
 _TESTING = "-DMINRPC_TESTING=ON"
 
 
@@ -151,7 +151,7 @@ def _bare(
     """A machine of the bare-metal port, in QEMU.
 
     machine: of zephyr-app/ports/baremetal/machines.
-    core: its processor, for people. table: the timing table that it has.
+    core: its processor, for descriptions. table: the name of its timing table.
     uarts: numbers of the serial ports for RPC and for text.
     memory: address and bytes of the memory of QEMU's `-machine memory-backend=` on this machine.
     """
@@ -191,8 +191,9 @@ def _zephyr(
 ) -> Platform:
     """A board of Zephyr's in QEMU.
 
-    zephyr_board: where the platform is not named after it.
-    memory: address and bytes of the memory that QEMU can share; of most here the PSRAM of an MPS2 board.
+    zephyr_board: the board's name if it differs from the platform's.
+    memory: address and bytes of the memory that QEMU can share; for most platforms here the PSRAM of an MPS2
+        board.
     uarts: numbers of the serial ports for RPC and for text.
     """
     return Platform(
@@ -217,7 +218,7 @@ def _zephyr(
 _VIRT: Final[Mapping[str, Any]] = {
     "arch": "riscv",
     "qemu_machine": "virt",
-    # Its real-time clock follows virtual time, as the others' counters do.
+    # Its real-time clock follows virtual time, as the counters of other machines do.
     "qemu_args": ("-bios", "none", "-rtc", "clock=vm"),
     "uarts": (0, None),
     "clock": "mtime",
@@ -236,7 +237,7 @@ _TABLE = (
         cmake_options=_CODE_LOADING,
         clock="CLOCK_MONOTONIC",
         arguments=("--fd", "{fd}", "--parent", "{parent}"),
-        # An address that is free: far from programs, libraries, heaps, stacks.
+        # A free address: far from programs, libraries, heaps, stacks.
         memory_at=0x200000000000,
         memory_size=16 << 20,
     ),
@@ -323,7 +324,7 @@ _TABLE = (
             table="cortex-m4",
             zephyr_board="mps2/an386",
         ),
-        # Zephyr runs it in Arm's FVP only, so its build does not say how QEMU does.
+        # Zephyr runs this board in Arm's FVP only, so its build has no command line for QEMU.
         qemu_args=("-machine", "mps2-an386", "-net", "none", "-vga", "none"),
         icount_shift=7,
     ),

@@ -26,7 +26,7 @@ Flash = Literal["never", "auto", "always"]
 T = TypeVar("T")
 
 UNKNOWN_BOARD: Final = "board"
-"""The name of a board whose platform was not named."""
+"""The platform's name of a board for which the user named none."""
 
 
 class SessionFields(TypedDict, total=False):
@@ -81,9 +81,9 @@ class TargetFields(StartFields, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One device to be: its build, how it is started or attached to, and its limits.
+    """The description of a device: its build, the way to start it or to attach to it, and its limits.
 
-    platform: how it is built and boots, with the user's own sources and options.
+    platform: its build and boot, with the user's own sources and options.
     serial_port: attach to the firmware that runs there already, and build nothing: a path, or a USB device as
         `find_port` knows it.
     build_dir: a finished build of Zephyr's to be used as it is: nothing is built.
@@ -91,17 +91,17 @@ class Target:
         against it, and its functions are known by name.
     flash_arguments: as `west flash` takes them. With a build and a serial port the board is flashed first.
     hardware_map: twister's map of boards, of which a free one of the platform's kind is used.
-    board: that board, once it was chosen.
+    board: the chosen board of the map.
     wait_board_s: seconds to wait for a board that others use.
     flash: "auto" builds the firmware and flashes a board that runs another build, "always" flashes first.
     link: the kind of link to an emulator or a process.
     timing: "exact" counts instructions (QEMU only, and the default there), "wall" follows the host's clock.
     icount_sleep: False lets virtual time jump while the guest idles, which may stall the link meanwhile.
-    direct: share an emulator's memory with it where that can be had: arrays need not go over the link then.
+    direct: share the emulator's memory if it can be shared, so that arrays don't go over the link.
     resend: send lost messages again; None for serial ports only: links inside a machine lose nothing.
-    session_timeout_s, call_timeout_s: seconds until a session is there, and for each call, not counting those
-        in which a busy host kept the emulator waiting.
-    total_timeout_s: seconds of plain wall time for all waits together; None for no limit.
+    session_timeout_s, call_timeout_s: limits in seconds for the start of a session and for each call, without
+        the time for which a busy host kept the emulator waiting.
+    total_timeout_s: limit in seconds of wall time for all waits together; None for no limit.
     counters: under QEMU, instructions, branches and accesses to memory are counted in timed functions, and
         cycles estimated.
     """
@@ -135,7 +135,7 @@ class Target:
     ) -> Self:
         """The platform `name` of the table or a TOML file, with the `given` fields.
 
-        name: may be anything, or None, with a serial port: a board need not be in the table.
+        name: with a serial port it may be any text or None, since a board need not be in the table.
 
         Raises ConfigurationError, TypeError for a name that is no text.
         """
@@ -160,7 +160,7 @@ class Target:
 
     @property
     def attached(self) -> bool:
-        """True if a device is used that runs already: at a link, or a board of a hardware map."""
+        """True if the target is a device that already runs: at a link, or a board of a hardware map."""
         return self.serial_port is not None or self.hardware_map is not None
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clock that times were taken with, and how far it can be trusted."""
+"""The clock of a measurement, and its accuracy."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Timebase:
 
     mode: "exact" (QEMU counts instructions, so numbers repeat), "wall" (the host's time: advice only),
         "board" (real hardware).
-    source: the counter's name, "SysTick"; "" where nobody said.
-    counts: the unit of a count; "ticks" of a clock unless the platform says more.
+    source: the counter's name, "SysTick"; "" if unknown.
+    counts: the unit of a count; "ticks" unless the platform gives another.
     icount_shift: an instruction takes 2 ** icount_shift ns; None where instructions don't drive the clock.
     """
 
@@ -41,8 +41,8 @@ class DeviceClock(Timebase):
     """A timebase and its rate.
 
     cycles_hz: counts per second, as the device read it when it ran.
-    coarse_hz: ticks per second of the slower clock that times were taken by, in whole ticks, because the
-        counter stood still or went at another rate; 0 where the counter was right.
+    coarse_hz: ticks per second of the slower clock, which replaces a counter that stood still or ran at
+    another rate (times are whole ticks then); 0 if the counter was right.
     """
 
     cycles_hz: int
@@ -59,19 +59,19 @@ class DeviceClock(Timebase):
 
     @property
     def exact(self) -> bool:
-        """True where numbers repeat exactly, so that a difference of 1 is a difference."""
+        """True if numbers repeat exactly, so that a difference of 1 is significant."""
         return self.mode == "exact"
 
     @property
     def cycles_per_instruction(self) -> Fraction | None:
-        """Counts that one instruction takes; None where the platform has no fixed relation."""
+        """Counts per instruction; None if the platform has no fixed relation."""
         if self.icount_shift is not None:
             return Fraction((1 << self.icount_shift) * self.cycles_hz, NS)
         return Fraction(1) if self.counts == "instructions" else None
 
     @property
     def resolution_s(self) -> float:
-        """Seconds that one count takes, or one tick of the slower clock: no reading is finer."""
+        """Seconds per count, or per tick of the slower clock: the resolution of readings."""
         return 1.0 / (self.coarse_hz or self.cycles_hz)
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares two sets of measurements: calls that got slower, firmware that grew."""
+"""Compares two sets of measurements: finds calls that got slower and firmware that grew."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UNCOMPARED: Final[tuple[Verdict, ...]] = ("not comparable", "can't tell", "gone"
 
 @dataclass(frozen=True, slots=True)
 class CounterChange:
-    """A counter per call in both sets, where it is not the same."""
+    """A counter per call that differs between both sets."""
 
     name: str
     base: float
@@ -47,7 +47,7 @@ class CounterChange:
 class Change:
     """One function's times in both sets.
 
-    cycles: head less base, per call; 0 where they don't compare.
+    cycles: head minus base, per call; 0 if they can't be compared.
     counters: those that differ, where times are exact.
     p_value: the probability that chance alone makes such a difference; None for exact times.
     """
@@ -69,7 +69,7 @@ class Change:
 
     @property
     def exact(self) -> bool:
-        """True where only the firmware can have made the difference."""
+        """True if only the firmware can be the cause of the difference."""
         return self.base is not None and self.base.clock.exact and self.p_value is None
 
 
@@ -78,7 +78,7 @@ class Growth:
     """A platform's firmware in both sets, or the code loaded for a call, in bytes.
 
     region: "flash", "RAM", or the call whose code it is.
-    symbols: bytes of each symbol in both, where that is known.
+    symbols: bytes of each symbol in both, if known.
     """
 
     platform: str
@@ -95,10 +95,11 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class BuildChange:
-    """A firmware, or the code of a call, that was compiled otherwise.
+    """A firmware, or the code of a call, that was compiled by another compiler or with other flags.
 
     subject: "firmware of posix", or "fir(int16[8]) on posix".
-    base, head: the words of compiler and flags that only this side has; all where only their order differs.
+    base, head: the words of compiler and flags that only this side has; all words if only their order
+        differs.
     """
 
     subject: str
@@ -159,7 +160,8 @@ def judge(platform: str, call: str, base: Measurement, head: Measurement) -> Cha
 
 
 def _counters(base: Measurement, head: Measurement) -> tuple[CounterChange, ...]:
-    """Those of both that differ, the largest change first. Exact counts: any difference is one."""
+    """Counters of both sets that differ, the largest change first. Counts are exact: any difference
+    counts."""
     both = [name for name in base.counters if name in head.counters]
     if base.estimate != head.estimate:  # Cycles of two cores, or of two tables, are no change.
         both = [name for name in both if name not in ("cycles", MOST)]
@@ -173,7 +175,8 @@ def _counters(base: Measurement, head: Measurement) -> tuple[CounterChange, ...]
 
 
 def _judge_exact(platform: str, call: str, base: Measurement, head: Measurement) -> Change:
-    """An interrupt more in some repeats moves the median, or the shortest, but a change moves both."""
+    """True if both the median and the shortest repeat changed: one more interrupt in some repeats moves only
+    one of them."""
     cycles = head.typical_cycles - base.typical_cycles
     median = head.summary.median - base.summary.median
     limit = tolerance(base, head)
@@ -248,7 +251,7 @@ def _firmwares(records: Sequence[TimingRecord]) -> dict[str, FirmwareRecord]:
 def _rebuilt(
     base: Mapping[tuple[str, str], TimingRecord], head: Sequence[TimingRecord]
 ) -> Iterator[BuildChange]:
-    """Firmware and code of calls that another compiler or other flags made."""
+    """Firmware and code of calls that were compiled by another compiler or with other flags."""
     for record in head:
         earlier = base.get(record.key)
         if earlier is not None:
@@ -258,7 +261,7 @@ def _rebuilt(
 
 
 def _builds(base: TimingRecord, head: TimingRecord) -> dict[str, tuple[list[str], list[str]]]:
-    """Compiler and flags of both, in words, where these are known of both."""
+    """Compiler and flags of both, as words, if known for both."""
     firmwares = [
         f"{firmware.compiler} {firmware.flags}" if firmware else ""
         for firmware in (base.firmware, head.firmware)
@@ -271,14 +274,14 @@ def _builds(base: TimingRecord, head: TimingRecord) -> dict[str, tuple[list[str]
 
 
 def _differing(base: Sequence[str], head: Sequence[str]) -> tuple[str, str]:
-    """The words that only one side has; all of them where the order alone differs."""
+    """The words that only one side has; all words if only the order differs."""
     old, new = [row for row in base if row not in head], [row for row in head if row not in base]
     both = (old, new) if old or new else (base, head)
     return " ".join(both[0]) or "-", " ".join(both[1]) or "-"
 
 
 def comparison_json(comparison: Comparison) -> dict[str, Any]:
-    """For a file; see docs/json.md."""
+    """The comparison's JSON; see docs/json.md."""
     return {
         "changes": [
             {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rate of a device's clock against the host's, from readings that lie between two host times."""
+"""The rate of a device's clock against the host's, from readings that are enclosed by two host times."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Enclosed:
 
 @dataclass(frozen=True, slots=True)
 class ClockDrift:
-    """The device's clock runs `ppm` parts in a million fast, give or take `error_ppm`: a bound, no estimate.
+    """The device's clock is fast by `ppm` parts in a million, within ± `error_ppm`: a bound, not an estimate.
 
-    seconds: how long it was watched, by the host.
+    seconds: time of observation, by the host's clock.
     """
 
     ppm: float
@@ -39,8 +39,8 @@ class ClockDrift:
 def clock_drift(readings: Sequence[Enclosed]) -> ClockDrift:
     """The drift, from at least two readings in order.
 
-    Any rate by which all of them fit between their host times is possible; first and last bound it. The
-    readings at either end with the tightest bounds are used.
+    A rate is possible if all readings lie between their host times; the first and the last bound the rate.
+    The readings at either end with the tightest bounds are used.
     """
     half = max(1, len(readings) // 2)
     start = min(readings[:half], key=_width)

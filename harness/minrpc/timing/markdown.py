@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A comparison as Markdown, fit for a pull request's comment."""
+"""A comparison as Markdown, for a pull request's comment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BIG: Final = 0.02
 
 
 def comparison_markdown(comparison: Comparison, over: Sequence[str] = ()) -> str:
-    """The verdict in a line, times, sizes, and how they were measured.
+    """The verdict in one line, times, sizes, and the way of measuring.
 
     over: sentences about limits that are broken.
     """
@@ -43,7 +43,7 @@ def _rebuilt(change: BuildChange) -> str:
 
 
 def headline(comparison: Comparison) -> str:
-    """One line: the calls that got worse, and the number of calls that were not compared, and why."""
+    """One line: the calls that got worse, the number of calls that were not compared, and the reasons."""
     compared = comparison.compared
     counted = ((verdict, comparison.count(verdict)) for verdict in ("slower", "faster"))
     times = [f"{number} of {compared} {verdict}" for verdict, number in counted if number]
@@ -93,7 +93,7 @@ def _times(changes: Sequence[Change]) -> str:
 
 
 def value_text(measurement: Measurement | None) -> str:
-    """Exact times in cycles, the others in seconds with the half of their interval."""
+    """Exact times in cycles, other times in seconds with half of their interval."""
     if measurement is None:
         return "-"
     typical = measurement.typical_cycles
@@ -105,7 +105,7 @@ def value_text(measurement: Measurement | None) -> str:
 
 
 def difference_text(change: Change) -> str:
-    """How much the time differs, or why that is not known."""
+    """The difference in time, or the reason why it is not known."""
     if change.base is None or change.head is None:
         return change.verdict
     if change.verdict == "not comparable":
@@ -149,7 +149,7 @@ def counter_title(name: str) -> str:
 
 
 def counter_text(counter: CounterChange) -> str:
-    """How much the counter differs."""
+    """The difference of the counter."""
     sign = "+" if counter.head > counter.base else "-"
     relative = f" ({percent(counter.relative)})" if counter.base else ""
     return f"{sign}{count(abs(counter.head - counter.base))}{relative}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A device's counts while it timed a function: whole cycles, since seconds would round."""
+"""A device's counts for a timed function: whole cycles, since seconds would be rounded."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _HEADER: Final = Struct("<4HQ")
 _RECORD: Final = Struct("<QII")
 _COLUMN: Final = Struct("<Q")
 _COARSE: Final = 1 << 31
-# So many different numbers share a divisor by chance once in a thousand times at most.
+# Number of different readings that have a common divisor by chance at most once in a thousand times.
 _ENOUGH: Final = 10
-# Of the stack, on any processor here, in bytes.
+# Largest alignment of the stack on the supported processors, in bytes.
 _ALIGNMENT: Final = 16
-# Counters that are no sum over the calls.
+# Counters whose value is not a sum over the calls.
 PEAKS: Final = frozenset({"stack_bytes"})
 MOST: Final = "cycles_most"
 """The upper end of the counter "cycles", which is an estimate; "cycles" is the lower one."""
@@ -32,7 +32,7 @@ MOST: Final = "cycles_most"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One repeat: the batch that was long enough.
+    """One repeat: the first batch that was long enough.
 
     cycles: cycles of all calls together, with the timer's own start and stop.
     number: calls in it.
@@ -49,7 +49,7 @@ class Sample:
 
     @property
     def cycles_per_call(self) -> float:
-        """Cycles of one call, with its share of the overhead; of a batch without calls, the whole."""
+        """Cycles per call, with its share of the overhead; for a batch without calls, the whole batch."""
         return self.cycles / (self.number or 1)
 
 
@@ -58,9 +58,9 @@ class Overhead:
     """The cost of measuring, in cycles, measured on the device itself.
 
     timer: starting and stopping the timer, once in each sample.
-    call: one turn of the evaluator's loop with a call of an empty function. The compiler weaves the two into
-        one another, so they are one number.
-    step: counts that the clock was seen to advance by at once; many a clock is coarser than its unit.
+    call: one turn of the evaluator's loop with a call of an empty function. The compiler interleaves the two,
+        so they are one number.
+    step: smallest advance of the clock that was observed, in counts; many clocks are coarser than their unit.
     """
 
     timer: float
@@ -82,12 +82,12 @@ class Overhead:
 
 @dataclass(frozen=True, slots=True)
 class MemoryUse:
-    """Bytes that one call needed at the most; None where the device can't tell.
+    """Largest number of bytes that one call needed; None if the device can't tell.
 
-    stack: of the function and its callees; without the need of an empty function.
+    stack: of the function and its callees, minus the need of an empty function.
     arena: workspace, above the level before. heap: likewise, of the C library's or the kernel's.
-    bound: of the stack as the compiler knows it, of the function and its callees; None where that is not
-        known. A measured stack that is larger is an error of the one or the other.
+    bound: the compiler's bound for the stack of the function and its callees; None if unknown. If the
+        measured stack is larger, one of the two is wrong.
     """
 
     stack: int | None = None
@@ -106,11 +106,13 @@ class MemoryUse:
 
     @property
     def within_bound(self) -> bool:
-        """True if the measured stack is below the compiler's bound: part of it was unwritten, or unneeded."""
+        """True if the measured stack is below the compiler's bound: part of the stack was not written or not
+        needed."""
         return self.stack is not None and self.bound is not None and self.stack + _ALIGNMENT < self.bound
 
     def joined(self, more: MemoryUse) -> MemoryUse:
-        """The repeats of both: the least stack, as interrupts come on top, and the most of the rest."""
+        """Combines both: the smaller stack, since interrupts add to the stack, and the larger of the other
+        values."""
         return replace(
             self,
             stack=_of_known(min, self.stack, more.stack),
@@ -132,10 +134,10 @@ class Measurement:
     samples: one for each repeat, in the order they were taken, as the device counted them.
     overhead: the cost of measuring on this device.
     subtracted: True if the overhead is subtracted from figures per call; never from `samples`.
-    memory: memory that a call needed, where it was requested.
+    memory: memory that a call needed, if it was requested.
     groups: counters that were measured one group after another, as the device could not count all at once.
-    doubtful: counters that are so narrow that they may have gone round within a repeat.
-    estimate: where the counter "cycles" is from, and how far it was from hardware's; "" without it.
+    doubtful: counters so narrow that they may have wrapped within a repeat.
+    estimate: the source of the counter "cycles", and its error against hardware; "" without it.
     """
 
     name: str
@@ -162,7 +164,7 @@ class Measurement:
 
     @property
     def instructions_per_call(self) -> tuple[float, ...] | None:
-        """One value for each repeat; None where the platform's clock tells nothing about instructions."""
+        """One value for each repeat; None if the platform's clock does not follow instructions."""
         each = self.clock.cycles_per_instruction
         return None if each is None else tuple(float(cycles / each) for cycles in self.cycles_per_call)
 
@@ -174,11 +176,11 @@ class Measurement:
 
     @staticmethod
     def per_call(name: str, sample: Sample) -> float:
-        """A counter's value per call of `sample`; a peak is that of all its calls."""
+        """A counter's value per call of `sample`; a peak is the peak of all its calls."""
         return sample.columns[name] / (1 if name in PEAKS else sample.number or 1)
 
     def counter_per_call(self, name: str) -> float:
-        """A counter's typical value per call: the fewest, where times are exact; else the median.
+        """A counter's typical value per call: the smallest if times are exact, else the median.
 
         The evaluator's own loop is in it: some instructions a call, and the cost of calling.
         """
@@ -198,7 +200,7 @@ class Measurement:
 
     @property
     def typical_cycles(self) -> float:
-        """Per call: where times are exact the shortest repeat, with fewest interrupts; else the median."""
+        """Cycles per call: if times are exact, the shortest repeat (fewest interrupts), else the median."""
         return self.summary.min if self.clock.exact else self.summary.median
 
     @property
@@ -213,7 +215,7 @@ class Measurement:
         return any(sample.coarse for sample in self.samples)
 
     def net(self) -> Self:
-        """The same measurement without the overhead of measuring. It may come out below 0 by noise."""
+        """The same measurement without the overhead of measuring. It may be below 0 because of noise."""
         return replace(self, subtracted=True)
 
     def joined(self, more: Measurement) -> Self:
@@ -232,14 +234,15 @@ class Measurement:
 def clock_step(cycles: Sequence[int]) -> int:
     """The clock's step, in counts: the common divisor of many different readings.
 
-    A few different ones may have a divisor in common by chance: 1 then.
+    A few different readings may have a common divisor by chance: the result is 1 then.
     """
     different = set(cycles)
     return max(1, math.gcd(*different)) if len(different) >= _ENOUGH else 1
 
 
 def parse_samples(answer: bytes, timebase: Timebase) -> tuple[DeviceClock, tuple[Sample, ...]]:
-    """The device's answer. Raises ValueError when it is not made as it says, or has no rate."""
+    """The measurement in the device's answer. Raises ValueError if the answer's layout is wrong or it has no
+    rate."""
     if len(answer) < _HEADER.size:
         raise ValueError(f"{len(answer)} bytes are no list of samples")
     _, size, stride, columns, cycles_hz = _HEADER.unpack_from(answer)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of measurements: the samples of one, and two against each other."""
+"""Plots the samples of one measurement, or two measurements for comparison."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COLOURS: Final = {"base": "#868e96", "head": "#1c7ed6", "outlier": "#c92a2a", "
 
 
 def draw_samples(record: TimingRecord, target: Path) -> None:
-    """The repeats in their order with the median and its interval, and beside them their distribution."""
+    """The repeats in their order with the median and its interval, and their distribution beside them."""
     item = record.measurement
     figure = new_figure(9.0, 4.0)
     order, spread = figure.subplots(1, 2, sharey=True, width_ratios=(3, 1))

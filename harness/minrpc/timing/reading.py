@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reading of a device's clocks, and the facts that two readings tell."""
+"""Readings of a device's clocks, and the time between two readings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class ClockReading:
     """Both clocks of a device at one instant.
 
     cycles: the cycle counter, `bits` wide, which counts cycles_hz a second.
-    uptime: the slower clock beside it, coarse_hz a second; both 0 where there is none.
+    uptime: the slower clock, which counts coarse_hz a second; both are 0 without such a clock.
     """
 
     cycles: int
@@ -27,7 +27,7 @@ class ClockReading:
         """
         if self.coarse_hz == 0:
             return (self.cycles - start.cycles) % (1 << self.bits)
-        # A counter that the device widens itself loses wraps of 32 bits while nobody looks.
+        # A counter that the device widens in software loses wraps of 32 bits while nobody reads it.
         wrap = 1 << min(self.bits, 32)
         counted = (self.cycles - start.cycles) % wrap
         expected = (self.uptime - start.uptime) * self.cycles_hz // self.coarse_hz

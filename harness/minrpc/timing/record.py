@@ -13,7 +13,7 @@ from minrpc.timing.clock import DeviceClock
 from minrpc.timing.measurement import Measurement, MemoryUse, Overhead, Sample
 
 COMMAND: Final = "time"
-"""Whose JSON it is."""
+"""The command that writes this JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,10 +21,10 @@ class FirmwareRecord:
     """The firmware that was measured.
 
     content_hash: of its sources, compiler and options.
-    compiler, flags: as the firmware's own debug information has them; "" where it has none.
+    compiler, flags: from the firmware's debug information; "" without it.
     flash, ram: bytes.
-    floating_point: the computing unit: "software", "FPU", "FPU, single precision"; "" where not known.
-    symbols: flash and RAM by symbol, where that was looked at.
+    floating_point: the computing unit: "software", "FPU", "FPU, single precision"; "" if unknown.
+    symbols: flash and RAM by symbol, if they were read.
     """
 
     content_hash: str
@@ -156,7 +156,7 @@ def _firmware(firmware_record: FirmwareRecord) -> dict[str, Any]:
 
 
 def _sample(sample: Sample) -> dict[str, Any]:
-    """The result of `asdict` in a tenth of its time: there may be a million."""
+    """The result of `asdict` in a tenth of its time: a record may have a million samples."""
     fields = {
         "cycles": sample.cycles,
         "number": sample.number,
@@ -180,15 +180,15 @@ def dump(records: Iterable[TimingRecord]) -> str:
 
 
 def parse(text: str, *others: str) -> list[TimingRecord]:
-    """From the text of a file of `minrpc time`, or of one of the `others`.
+    """The records in the text of a file that `minrpc time` wrote, or a command in `others`.
 
-    Raises ValueError with the reason when it is none of these.
+    Raises ValueError with the reason for any other text.
     """
     return from_content(parse_document(text, COMMAND, *others))
 
 
 def from_content(found: Mapping[str, Any]) -> list[TimingRecord]:
-    """Reads a `content`. Raises ValueError with the reason when it is damaged."""
+    """The records of a `content`. Raises ValueError with the reason if it is damaged."""
     try:
         symbols = found.get("symbol_bytes", {})
         return [TimingRecord.from_json(entry, symbols) for entry in found["timings"]]

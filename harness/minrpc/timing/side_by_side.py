@@ -16,8 +16,8 @@ NOTE: Final = "Instructions are counted by QEMU, which knows no pipelines: they 
 
 def side_by_side(records: Sequence[TimingRecord]) -> str:
     """A table of the same call on each platform: instructions of the call, their ratio to the first that has
-    them, time, bytes of the function itself, flash and RAM of the firmware, and how deep the stack went where
-    that was counted. A value that a platform can't tell is left blank.
+    them, time, bytes of the function itself, flash and RAM of the firmware, and the depth of the stack if it
+    was counted. A value that a platform can't give is left blank.
     """
     known = [record.measurement.instructions for record in records]
     first = next((item for item in known if item), None)

@@ -14,12 +14,12 @@ import numpy.typing as npt
 from minrpc.timing.trend import Integers, tied, two_sided
 
 SIGNIFICANT: Final = 0.01
-# Up to so many samples in all, and where no two are equal, the probability is counted out.
+# Largest number of samples for which the probability is counted exactly, if no two are equal.
 _EXACT_SAMPLES: Final = 40
-# Differences that are looked at one by one; where there are more, a sample of so many narrows them down.
+# Largest number of differences that are sorted; more are narrowed down by a sample of this size.
 _FEW: Final = 1 << 21
 _PICKED: Final = 4096
-# Of the picked ones: half of this distance from the wanted rank, to either side, is 4 standard deviations.
+# Distance in ranks of the sample: half of it, to either side of the wanted rank, is 4 standard deviations.
 _AROUND: Final = round(4 * math.sqrt(_PICKED))
 
 Floats = npt.NDArray[np.float64]
@@ -28,11 +28,11 @@ Floats = npt.NDArray[np.float64]
 def mann_whitney(base: Sequence[float], head: Sequence[float]) -> float:
     """The probability that samples of one distribution differ in rank at least so much; two-sided.
 
-    Counted out where there are few and no ties, else by the normal approximation with the corrections for
-    ties and continuity.
+    Exact for few samples without ties, else by the normal approximation with the corrections for ties and
+    continuity.
     """
     item, other = (np.sort(np.asarray(samples, np.float64)) for samples in (base, head))
-    # Pairs in which the head's is larger, equal ones by half.
+    # The number of pairs in which the head's sample is larger; a pair of equal samples counts half.
     larger = len(other) - np.searchsorted(other, item, "right")
     equal = len(other) - np.searchsorted(other, item, "left") - larger
     below = int(larger.sum()) + int(equal.sum()) / 2
@@ -43,7 +43,8 @@ def mann_whitney(base: Sequence[float], head: Sequence[float]) -> float:
 
 
 def least_p(base: int, head: int) -> float:
-    """The smallest probability that so many samples give: above `SIGNIFICANT` there are too few to tell."""
+    """The smallest probability that so many samples can give: above `SIGNIFICANT` there are too few
+    samples."""
     if base + head <= _EXACT_SAMPLES:
         return min(1.0, 2 / math.comb(base + head, base))
     orders = math.lgamma(base + head + 1) - math.lgamma(base + 1) - math.lgamma(head + 1)
@@ -53,7 +54,7 @@ def least_p(base: int, head: int) -> float:
 def shift(base: Sequence[float], head: Sequence[float]) -> float:
     """The amount by which `head` is above `base`: the median of all differences (Hodges, Lehmann).
 
-    Found without making them all: the differences of two sorted lists are counted by binary search.
+    The differences of two sorted lists are counted by binary search, without making all of them.
     """
     differences = _Differences(np.asarray(base, np.float64), np.asarray(head, np.float64))
     low, high = (differences.count - 1) // 2, differences.count // 2
@@ -69,8 +70,9 @@ class _Differences:
         self.count = len(base) * len(head)
 
     def ranked(self, rank: int) -> float:
-        """The one at that place, counted from 0."""
-        # For each of base, those of head from `low` to `high` are the ones that it may still be with.
+        """The difference at a place in the order, counted from 0."""
+        # For each sample of base: the samples of head from `low` to `high` may still form the wanted
+        # difference.
         low: Integers = np.zeros(len(self._base), np.int64)
         high: Integers = np.full(len(self._base), len(self._head))
         random = np.random.default_rng(0)
@@ -87,13 +89,13 @@ class _Differences:
                 else:
                     return float(picked[near])
             before, left = left, int((high - low).sum())
-            if left == before:  # They differ by less than a sum can tell.
+            if left == before:  # The rest differ by less than the resolution of floating point.
                 return float(picked[place])
         place = rank - int(low.sum())
         return float(np.partition(self._picked(low, high, np.arange(left)), place)[place])
 
     def _picked(self, low: Integers, high: Integers, places: Integers) -> Floats:
-        """Those at the `places` among the differences that are left, in no order."""
+        """The differences at the `places` among those that are left, in no order."""
         ends = np.cumsum(high - low)
         rows = np.searchsorted(ends, places, "right")
         columns = high[rows] - (ends[rows] - places)
@@ -101,8 +103,8 @@ class _Differences:
         return differences
 
     def _below(self, value: float, side: Literal["left", "right"]) -> Integers:
-        """For each of base the number of head that are less above it than `value`; "right": at most so
-        much."""
+        """For each sample of base, the number of samples of head that exceed it by less than `value`;
+        "right": by at most `value`."""
         return np.searchsorted(self._head, self._base + value, side)
 
 
@@ -114,8 +116,8 @@ def _exact_p(below: int, base: int, head: int) -> float:
 
 @cache
 def _arrangements(base: int, head: int, u: int) -> int:
-    """The number of orders of base + head samples in which exactly `u` pairs have the head's above the
-    base's."""
+    """The number of orders of base + head samples in which the head's sample is the larger in exactly `u`
+    pairs."""
     if u < 0 or u > base * head:
         return 0
     if base == 0 or head == 0:

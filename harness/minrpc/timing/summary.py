@@ -21,7 +21,7 @@ CONFIDENCE: Final = 0.95
 MAD_TO_STD: Final = 1.4826
 # Iglewicz and Hoaglin (1993): a modified z-score above this names an outlier.
 _OUTLIER_Z: Final = 3.5
-# Ranks this many standard deviations below the median's have no probability that floating point could show.
+# Ranks this many standard deviations below the median's rank have a probability too small for floating point.
 _FAR: Final = 20
 
 Floats = npt.NDArray[np.float64]
@@ -29,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The interval of the median; `confidence` is the probability that the ranks really give."""
+    """The interval of the median. confidence: the actual probability of the chosen ranks."""
 
     low: float
     high: float
@@ -37,7 +37,7 @@ class Interval:
 
     @property
     def half_width(self) -> float:
-        """Half of its length."""
+        """Half of the interval's length."""
         return (self.high - self.low) / 2
 
 
@@ -47,8 +47,9 @@ class Summary:
 
     mad: the median of the distances from the median.
     std: the sample standard deviation (ddof=1); 0 for one sample.
-    interval: of the median; None where there are too few samples for `CONFIDENCE`.
-    outliers: positions, counted from 0, of samples far from the median for how the others spread.
+    interval: of the median; None if there are too few samples for `CONFIDENCE`.
+    outliers: positions, counted from 0, of samples that are far from the median compared with the spread of
+        the others.
     drift: None for fewer than 4 samples, which show no trend.
     resolution: the error of a sample that the clock's step causes.
     """
@@ -69,7 +70,7 @@ class Summary:
     def precision(self) -> float:
         """Half of the interval's length over the median: 0.01 is "known to 1 %". Infinite without one.
 
-        Never better than the resolution: samples that agree only because the clock is coarse know no more.
+        At least the resolution: a coarse clock makes samples equal, but not more exact.
         """
         if self.interval is None:
             return math.inf
@@ -86,7 +87,7 @@ def summarize(samples: Sequence[float], resolution: float = 0.0) -> Summary:
     """
     values = np.asarray(samples, np.float64)
     median = float(np.median(values))
-    # From the median, so that equal samples have just that mean, and no deviation.
+    # Computed relative to the median, so that equal samples have exactly this mean and no deviation.
     away = values - median
     total = math.fsum(away)
     squares = math.fsum(away * away) - total * total / len(values)
@@ -113,7 +114,8 @@ def mad(samples: Sequence[float] | Floats, median: float) -> float:
 def median_interval(samples: Sequence[float] | Floats, confidence: float = CONFIDENCE) -> Interval | None:
     """Interval of the distribution's median, for any shape, by binomial ranks: between two samples.
 
-    None when even the smallest and the largest sample don't give that confidence: below 6 for 95 %.
+    None if even the smallest and the largest sample don't give that confidence: for fewer than 6 samples at
+    95 %.
     """
     count = len(samples)
     # The median is not between the k-th smallest and k-th largest when fewer than k lie on one side of it.
@@ -137,14 +139,14 @@ def _log_binomial(count: int, rank: int) -> float:
 
 
 def least_samples(confidence: float = CONFIDENCE) -> int:
-    """The fewest samples that give an interval at all."""
+    """The smallest number of samples that gives an interval."""
     return math.ceil(1 - math.log2(1 - confidence))
 
 
 def samples_needed(summary: Summary, precision: float) -> int:
-    """About how many samples it takes to know the median to `precision` (0.01 is 1 %), all in all.
+    """The approximate total number of samples to know the median to `precision` (0.01 is 1 %).
 
-    The interval shrinks with the square root of their number. Never fewer than an interval needs.
+    The interval shrinks with the square root of their number. At least the number that an interval needs.
     """
     least = least_samples()
     if summary.interval is None or not math.isfinite(summary.precision):
@@ -153,10 +155,10 @@ def samples_needed(summary: Summary, precision: float) -> int:
 
 
 def outliers(samples: Sequence[float] | Floats, resolution: float = 0.0) -> tuple[int, ...]:
-    """Positions of samples whose distance from the median the others' spread does not explain."""
+    """Positions of samples that are farther from the median than the spread of the others explains."""
     values = np.asarray(samples, np.float64)
     median = float(np.median(values))
     limit = max(_OUTLIER_Z * MAD_TO_STD * mad(values, median), resolution)
-    # A distance that floating point alone makes is none.
+    # Distances within the rounding of floating point do not count.
     limit += abs(median) * 1e-12
     return tuple(np.flatnonzero(np.abs(values - median) > limit).tolist())

@@ -50,7 +50,7 @@ def _both(measurement: Measurement, cycles: float) -> str:
 
 
 def _counter(measurement: Measurement, name: str) -> str:
-    """Per call; where repeats differ, by how much: an interrupt's share, or a cache's."""
+    """The value per call, and the difference between repeats, if any: an effect of interrupts or a cache."""
     values = [measurement.per_call(name, sample) for sample in measurement.samples]
     low, high = min(values), max(values)
     spread = f", up to {count(high, 3)} in a repeat" if high != low else ""
@@ -59,7 +59,7 @@ def _counter(measurement: Measurement, name: str) -> str:
 
 
 def _estimated(measurement: Measurement) -> str:
-    """Both ends, where they differ."""
+    """Both ends of the range if they differ."""
     least, most = measurement.counter_per_call("cycles"), measurement.counter_per_call(MOST)
     return (
         _counter(measurement, "cycles") if least == most else f"{count(least, 3)} to {count(most, 3)} a call"

@@ -12,7 +12,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-# Up to so many samples the slope is the median of all pairs', above it of those half of the list apart.
+# Largest number of samples for which the slope is the median of all pairs; above it, of pairs half of the
+# list apart.
 ALL_PAIRS: Final = 1000
 _FEWEST: Final = 4
 
@@ -25,7 +26,7 @@ class Drift:
     """A trend over the repeats, in the order they were taken.
 
     slope: change from one repeat to the next, in the samples' unit; see `theil_slope`.
-    p_value: how likely so much order is by chance (Mann, Kendall).
+    p_value: the probability of so much order by chance (Mann, Kendall).
     """
 
     slope: float
@@ -46,9 +47,9 @@ def drift(samples: Sequence[float] | Floats) -> Drift | None:
 def theil_slope(values: Floats) -> float:
     """The median of the slopes between samples, from one to the next.
 
-    All pairs are used for up to `ALL_PAIRS` samples (Theil, Sen). Above that, where all pairs would take
-    quadratic time, each sample of the first half is paired with the one as far into the second (Theil's
-    incomplete method).
+    All pairs are used for up to `ALL_PAIRS` samples (Theil, Sen). Above that number, where all pairs would
+    take quadratic time, each sample of the first half is paired with the sample at the same place of the
+    second half (Theil's incomplete method).
     """
     count = len(values)
     if count > ALL_PAIRS:
@@ -59,8 +60,8 @@ def theil_slope(values: Floats) -> float:
 
 
 def mann_kendall(values: Floats) -> float:
-    """How likely so much order is by chance: two-sided, by the normal approximation with the corrections for
-    ties and continuity.
+    """The probability of so much order by chance: two-sided, by the normal approximation with the corrections
+    for ties and continuity.
     """
     count = len(values)
     sizes = tied(values)
@@ -73,17 +74,17 @@ def mann_kendall(values: Floats) -> float:
 
 
 def kendall_score(values: Floats) -> int:
-    """How many pairs rise in their order, less how many fall."""
+    """The number of pairs that rise in their order minus the number that fall."""
     count = len(values)
     equal = sum(size * (size - 1) // 2 for size in tied(values))
     return count * (count - 1) // 2 - equal - 2 * falling(values)
 
 
 def falling(values: Floats) -> int:
-    """How many pairs fall in their order, the first larger than the second: in O(n log n).
+    """The number of pairs that fall in their order (the first is larger than the second), in O(n log n).
 
-    Ranks are sorted by one bit after another, the highest first. Within the block of those with the same
-    higher bits, each one before a zero is a pair that falls.
+    Ranks are sorted by one bit after another, the highest first. Within a block of ranks with the same higher
+    bits, each bit 1 before a bit 0 is a falling pair.
     """
     bits = max(1, (len(values) - 1).bit_length())
     # The padding to a power of two comes last in order and in rank, so it falls with no sample.
@@ -99,11 +100,11 @@ def falling(values: Floats) -> int:
 
 
 def tied(values: Floats) -> list[int]:
-    """The sizes of the groups of equal samples, where there is more than one in them."""
+    """The sizes of the groups of at least two equal samples."""
     sizes = np.unique(values, return_counts=True)[1]
     return [int(size) for size in sizes[sizes > 1]]
 
 
 def two_sided(z: float) -> float:
-    """How likely a standard normal variable is at least so far from 0."""
+    """The probability that a standard normal variable is at least this far from 0."""
     return min(1.0, 2 * NormalDist().cdf(-abs(z)))

@@ -23,18 +23,19 @@ def quantity(value: float, unit: str, digits: int = 4) -> str:
 
 
 def count(value: float, decimals: int = 2) -> str:
-    """`value` with its thousands marked, and decimals only where it has some: "12,345.67"."""
+    """`value` with its thousands marked, and with decimals only if it has some: "12,345.67"."""
     text = f"{value:,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def percent(ratio: float, digits: int = 3) -> str:
-    """A change as people write it: `percent(0.0123)` is "+1.23 %"; none is "0 %"."""
+    """A change in percent: `percent(0.0123)` is "+1.23 %"; no change is "0 %"."""
     return f"{ratio * 100:+.{digits}g} %" if ratio else "0 %"
 
 
 def parse_percent(text: str) -> float:
-    """A share as it is typed: "1%" is 0.01. Raises ValueError for anything but a percentage above 0."""
+    """The share that a percentage gives: "1%" is 0.01. Raises ValueError for anything but a percentage above
+    0."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*%\s*", text)
     if match is None or float(match[1]) == 0:
         raise ValueError(f"{text!r} is not a percentage above 0, such as 1%")

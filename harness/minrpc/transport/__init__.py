@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Byte links to a device.
 
-A transport moves bytes and knows nothing of frames. `base` declares its methods; `fd` holds the ones over a
-file descriptor (terminal, pseudo-terminal, Unix socket), `serial_port` and `remote_port` those for boards,
-`urls` all of them by name, `memory` the pair for tests.
+A transport moves bytes and knows nothing of frames. `base` declares its methods. `fd` has transports over a
+file descriptor (terminal, pseudo-terminal, Unix socket), `serial_port` and `remote_port` have transports to
+boards, `urls` opens each of them by its URL, `memory` has a pair for tests.
 """
 
 from minrpc.transport.base import MAX_READ, Transport

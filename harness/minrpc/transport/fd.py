@@ -20,9 +20,11 @@ from pathlib import Path
 from minrpc.errors import DeadlineError, LinkClosedError
 from minrpc.transport.base import MAX_READ
 
-# Bytes that are kept while the far end reads nothing: a device that babbles can't use up the host's memory.
+# Most bytes that are kept while the far end reads nothing: a device that sends without end can't use up the
+# host's memory.
 _MAX_KEPT = 64 * 1024 * 1024
-# So long news alone are waited for, and not after a read of so many bytes: it may have left some.
+# Seconds for which only new arrivals are waited for; after a read of _LONG bytes they are not, since
+# bytes may be left.
 _NEWS_S = 0.01
 _LONG = 2048
 
@@ -50,7 +52,7 @@ def set_raw(fd: int, when: int | None = None) -> None:
 
 
 def _milliseconds(seconds: float) -> int:
-    """For poll(2), rounded up so that a short wait is not a busy one."""
+    """The time in milliseconds for poll(2), rounded up so that a short wait does not become a busy wait."""
     return min(ceil(seconds * 1000), 2**31 - 1) if seconds > 0 else 0
 
 
@@ -66,7 +68,7 @@ def _edge_triggered(fd: int) -> select.epoll | None:
 class FdTransport:
     """A link over a descriptor that it owns from now on; a terminal must be raw already (`set_raw`).
 
-    close: called after the descriptor's use instead of os.close, for owners that close it themselves.
+    close: called instead of os.close after the descriptor's use, for owners that close it themselves.
     gone: the class of error raised when the far end is gone.
     """
 
@@ -139,9 +141,9 @@ class FdTransport:
     def _comes(self, timeout_s: float) -> bool:
         """Waits until bytes have arrived, or the link has ended.
 
-        To ask a terminal whether bytes are there, as poll(2) does before it waits, makes the kernel wait for
-        its driver's worker: that takes longer than a read. So only news are waited for at first. In a stream
-        that worker is welcome: it collects bytes.
+        poll(2) asks a terminal whether bytes are there before it waits, and the kernel then waits for its
+        driver's worker, which takes longer than a read. So this waits for new arrivals first. In a stream the
+        worker's delay is useful, since the worker collects bytes.
         """
         if self._news is not None and not self._streams:
             wait_s = _NEWS_S if timeout_s >= _NEWS_S else 0.0

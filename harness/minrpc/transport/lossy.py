@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A transport that loses and damages bytes: the same ones for a seed, however they are cut into reads."""
+"""A transport that loses and damages bytes. A seed gives the same faults, however the bytes are split into
+reads."""
 
 from __future__ import annotations
 
@@ -18,9 +19,10 @@ _NEVER: Final = 1 << 62
 class Faults:
     """The rate of each fault, per byte: 0.001 is one byte in a thousand.
 
-    drop: the byte is left out. flip: one bit of it is inverted. duplicate: it comes twice.
-    cut: it and up to 15 after it are left out.
-    delay: the bytes behind it arrive with the next write or read; nothing is lost.
+    drop: the byte is left out. flip: one bit of the byte is inverted. duplicate: the byte arrives twice.
+    cut: the byte and up to 15 bytes after it are left out.
+    delay: the bytes after it arrive with the next
+        write or read; nothing is lost.
     """
 
     drop: float = 0.0
@@ -31,7 +33,7 @@ class Faults:
 
     @classmethod
     def spread(cls, rate: float) -> Faults:
-        """All kinds equally often, `rate` together."""
+        """All kinds equally often; `rate` is their sum."""
         return cls(*(rate / 5,) * 5)
 
     def total(self) -> float:
@@ -40,7 +42,7 @@ class Faults:
 
 
 class _Direction:
-    """The faults of one direction, which go on from one piece of data to the next."""
+    """The faults of one direction, continued from one piece of data to the next."""
 
     def __init__(self, faults: Faults, seed: str, counts: dict[str, int]) -> None:
         self._faults = faults
@@ -50,7 +52,7 @@ class _Direction:
         self._cut = 0
 
     def damage(self, data: bytes) -> list[bytes]:
-        """The parts of `data` that arrive, each by itself."""
+        """The parts of `data` that arrive; each part is one arrival."""
         parts = [bytearray()]
         while data:
             data = data[self._skip_cut(data) :]
@@ -84,7 +86,7 @@ class _Direction:
                 parts.append(bytearray())
 
     def _clean_run(self) -> int:
-        """How many bytes pass before the next fault."""
+        """Number of bytes before the next fault."""
         rate = self._faults.total()
         return int(self._random.expovariate(rate)) if rate else _NEVER
 
@@ -109,12 +111,12 @@ class LossyTransport:
         self._waiting: deque[bytes] = deque()
 
     def write(self, data: bytes, timeout_s: float) -> None:
-        """Writes the bytes of `data` that the faults leave; see `Transport.write`."""
+        """Writes the bytes of `data` that remain after the faults; see `Transport.write`."""
         for part in self._out.damage(data):
             self.inner.write(part, timeout_s)
 
     def read(self, timeout_s: float) -> bytes:
-        """The arrived bytes that the faults leave; see `Transport.read`. b"" where they leave none."""
+        """The arrived bytes that remain after the faults, b"" if none remain; see `Transport.read`."""
         if not self._waiting:
             self._waiting += self._in.damage(self.inner.read(timeout_s))
         return self._waiting.popleft() if self._waiting else b""

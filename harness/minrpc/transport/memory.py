@@ -10,7 +10,7 @@ from minrpc.transport.base import MAX_READ
 
 
 class _Pipe:
-    """Bytes one way, at most `capacity` of them under way."""
+    """Bytes in one direction; at most `capacity` bytes wait to be read."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -19,7 +19,7 @@ class _Pipe:
         self._changed = threading.Condition()
 
     def put(self, data: bytes, timeout_s: float) -> int:
-        """Adds bytes as far as there is room, after waiting for room; returns how many."""
+        """Waits for room, adds as many bytes as fit, and returns their number."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or len(self._bytes) < self._capacity, timeout_s)
             if self._closed:

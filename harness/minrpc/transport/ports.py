@@ -22,7 +22,7 @@ def find_port(wanted: str) -> str:
     """The path of the port that `wanted` names.
 
     wanted: a path ("/dev/ttyACM0", the link of `minrpc serve`), a USB id "VID:PID" in hexadecimal, a USB
-        serial number, that with an interface's number ("066A:if02") where a board has several ports, or
+        serial number, the same with an interface's number ("066A:if02") if a board has several ports, or
         "hwgrep://REGEX[&n=N]" for the ports' descriptions as pyserial lists them.
 
     Raises PortGoneError when no port matches, AmbiguousBoardError when several do.
@@ -35,7 +35,7 @@ def find_port(wanted: str) -> str:
 
 
 def _grep(query: str, ports: Sequence[ListPortInfo]) -> str:
-    """The port whose description matches; of several that which `&n=N` says, counted from 1."""
+    """The port whose description matches; of several matches, number N of `&n=N`, counted from 1."""
     pattern, *options = query.split("&")
     number = next((option.removeprefix("n=") for option in options if option.startswith("n=")), "")
     try:
@@ -48,7 +48,7 @@ def _grep(query: str, ports: Sequence[ListPortInfo]) -> str:
 
 
 def choose(wanted: str, ports: Sequence[ListPortInfo]) -> str:
-    """The path of the one among `ports` that `wanted` names; see `find_port`."""
+    """The path of the port in `ports` that `wanted` names; see `find_port`."""
     return _only([port for port in ports if _matches(port, wanted)], ports, wanted)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A pseudo-terminal that other programs open as they would a serial port, one after another.
+"""A pseudo-terminal that other programs open like a serial port, one after another.
 
 The harness keeps no descriptor of the slave, so the master reads a hang-up exactly while no program has the
 slave open. poll(2) can't wait for that state: it reports a hang-up at once, and never its end. So inotify(7),
@@ -64,7 +64,7 @@ class PublicPty:
     def read_news(self) -> bool:
         """Take the events of `news`; `is_open` tells the result.
 
-        True when meanwhile nobody had it open, though somebody may have by now.
+        True if the slave was closed by all programs in the meantime; it may be open again.
         """
         try:
             events = os.read(self.news, _EVENTS_SIZE)
@@ -79,10 +79,10 @@ class PublicPty:
         return left
 
     def clean(self) -> None:
-        """After a client: drop its unread bytes, and undo its settings.
+        """Drop the unread bytes of a client that left, and undo its settings.
 
-        The master's attributes are the slave's, and setting them can flush bytes that the slave has not read;
-        so the slave need not be opened, which would look like a client.
+        The master's attributes are the slave's, and setting them can flush bytes that the slave has not read.
+        So the slave is not opened, which would look like a client.
         """
         termios.tcflush(self.master, termios.TCOFLUSH)
         set_raw(self.master, termios.TCSAFLUSH)
@@ -91,7 +91,7 @@ class PublicPty:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it; a client that has it open reads its end."""
+        """Close the pseudo-terminal; a client that has it open reads an end of file."""
         os.close(self.news)
         os.close(self.master)
 
@@ -118,11 +118,11 @@ def _watch(path: str) -> int:
 
 
 class PublishedLink:
-    """A symbolic link at `path` to `target`, removed at the end unless it leads elsewhere by then.
+    """A symbolic link at `path` to `target`, removed at the end unless it leads elsewhere then.
 
-    A link to a terminal that a killed process has left is replaced, also when another program has that
-    terminal by now: who publishes a link holds a socket of its name, which the kernel closes. Raises
-    ConfigurationError when there is anything else.
+    A link that a killed process left is replaced, even if another program has that terminal now: the
+    publisher of a link holds a socket of the link's name, which the kernel closes. Raises ConfigurationError
+    if anything else has that path.
     """
 
     def __init__(self, path: Path, target: str) -> None:
@@ -149,7 +149,7 @@ class PublishedLink:
 
 
 def _claim(path: Path) -> socket.socket:
-    """An abstract socket of the link's name, which one process at a time can have. Raises
+    """An abstract socket of the link's name; one process at a time can have it. Raises
     ConfigurationError."""
     name = hashlib.sha256(os.fsencode(path.parent.resolve() / path.name)).hexdigest()
     claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Carries bytes between a device's link and a pseudo-terminal that clients come to and leave."""
+"""Carries bytes between a device's link and a pseudo-terminal that clients open and close."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Relay:
 
     say: told when a client comes or leaves.
 
-    Bytes that one side does not accept at once are kept, and the other side is not read meanwhile: a slow
-    reader slows the writer, as a wire with flow control would; the relay waits for nothing else. A client's
-    bytes reach the device, also when the client has left. Without a client the device's bytes are dropped,
-    and answers to an earlier client are withheld from the next; see `SessionGate`.
+    Bytes that one side does not accept at once are kept, and the other side is not read until they are
+    written. So a slow reader slows the writer, as a wire with flow control does; the relay waits for nothing
+    else. A client's bytes reach the device, also when the client has left. Without a client the device's
+    bytes are dropped, and answers to an earlier client are withheld from the next; see `SessionGate`.
     """
 
     def __init__(self, device: FdTransport, pty: PublicPty, say: Callable[[str], None]) -> None:
@@ -37,7 +37,7 @@ class Relay:
         self._client = False
 
     def run(self, stop_fd: int, ended_fd: int | None) -> bool:
-        """Carry until `stop_fd` is readable (True), or the device is gone (False).
+        """Carry bytes until `stop_fd` is readable (True) or the device is gone (False).
 
         ended_fd: readable when the device's process has ended; None when it has none.
         """
@@ -79,11 +79,11 @@ class Relay:
             self._become(present=True)
 
     def _departure(self, *, followed: bool) -> None:
-        """Carries the bytes that the client has sent, and drops those that it left unread.
+        """Carries the bytes that the client has sent, and drops the bytes that it left unread.
 
-        followed: another client is there by now; the bytes of both are read in order.
+        followed: True if another client is there already; the bytes of both are read in order.
 
-        A start of a session that is read from here on is the next client's: that may come at any time.
+        Each start of a session that is read after this call is the next client's, which may come at any time.
         """
         self._gate.new_client()
         while not followed and self._from_client():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A serial port of another machine by RFC 2217, as ser2net serves it: pyserial's client."""
+"""A serial port of another machine by RFC 2217, as ser2net serves it, over pyserial's client."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from minrpc.errors import HarnessError, PortBusyError, PortGoneError, ResetError
 from minrpc.transport.base import MAX_READ
 from minrpc.transport.serial_port import PULSE_S, ModemLine
 
-# A wait in pyserial. Another one for each read would send the port's settings anew each time.
+# The time-out that pyserial gets, in seconds. Setting another time-out for each read would send the port's
+# settings again.
 _READ_S: Final = 0.02
 _BUSY: Final = ("port already in use", "busy", "in use")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A board on a serial port, locked against a second harness."""
+"""A board on a serial port, with a lock that keeps a second harness out."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ if sys.platform != "win32":
 
 ModemLine = Literal["dtr", "rts"]
 
-# How long a reset line is pulled: boards want milliseconds, and have a capacitor in the way.
+# Seconds for which a reset line is active: boards need milliseconds, and a capacitor delays the edge.
 PULSE_S: Final = 0.1
 _GONE = frozenset({errno.ENOENT, errno.ENXIO, errno.ENODEV, errno.EIO})
 _BUSY = frozenset({errno.EBUSY, errno.EAGAIN, errno.EWOULDBLOCK})
 
 
 def processes_with_open(path: str | Path) -> list[str]:
-    """The other processes that have `path` open, each as "name (pid N)", as far as we may see them."""
+    """The other processes that have `path` open, each as "name (pid N)"; without processes that the user may
+    not see."""
     target = os.path.realpath(path)
     pids = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
     return [f"{_process_name(pid)} (pid {pid})" for pid in pids if target in _open_files(pid)]
@@ -40,7 +41,7 @@ def _open_files(pid: int) -> set[str]:
             for entry in entries:
                 found.add(os.readlink(entry.path))
     except OSError:
-        # It ended, closed the file meanwhile, or belongs to someone else: nothing we could name.
+        # The process ended, closed the file in the meantime, or is another user's: it has no name to show.
         return found
     return found
 
@@ -53,13 +54,13 @@ def _process_name(pid: int) -> str:
 
 
 class SerialTransport(FdTransport):
-    """The serial port at `path`, 8N1 without flow control, held alone until `close`.
+    """The serial port at `path`, 8N1 without flow control, locked until `close`.
 
     The lock is flock(2) on the device itself: it holds for every path that leads there, and it ends with
     the process.
 
-    reset_line: of the two modem lines, which are active while the port is open, the one that is not: it
-        resets the board, and some boards stay in reset as long as it is active.
+    reset_line: the modem line that resets the board. It stays inactive while the port is open, since some
+    boards stay in reset as long as it is active; the other modem line is active.
     """
 
     def __init__(self, path: str, baud: int, reset_line: ModemLine | Literal[""] = "") -> None:
@@ -73,7 +74,7 @@ class SerialTransport(FdTransport):
         self._port = port
 
     def pull(self, line: ModemLine) -> None:
-        """Activate a modem line and let it go again, as boards are reset by. Raises ResetError."""
+        """Activate a modem line and release it, which resets a board. Raises ResetError."""
         try:
             setattr(self._port, line, True)
             time.sleep(PULSE_S)
@@ -83,7 +84,7 @@ class SerialTransport(FdTransport):
             raise ResetError(message, stage="reset") from error
 
     def send_break(self) -> None:
-        """Hold the line at 0 for a moment, which some firmware takes for a reset. Raises ResetError."""
+        """Send a BREAK (the line at 0 for a moment), which resets some firmware. Raises ResetError."""
         try:
             self._port.send_break(PULSE_S)
         except (OSError, termios.error) as error:
@@ -106,7 +107,7 @@ def _open_port(path: str, baud: int, reset_line: ModemLine | Literal[""]) -> ser
 
 
 def _group_step(path: str) -> str:
-    """The command that permits the user the port."""
+    """Advice: the command that gives the user access to the port."""
     try:
         group = Path(path).group()
     except (OSError, KeyError):

@@ -33,7 +33,7 @@ def is_local_port(url: str) -> bool:
 
 
 def port_of(url: str) -> str:
-    """`url`, or for a serial port of this machine its path. Raises as `find_port` does."""
+    """`url`, or the path for a serial port of this machine. Raises as `find_port` does."""
     return find_port(url) if is_local_port(url) else url
 
 
@@ -42,7 +42,7 @@ def open_url(url: str, baud: int, reset_line: ModemLine | Literal[""] = "") -> B
 
     url: a serial port as `find_port` takes it, "socket://HOST:PORT" (TCP), "rfc2217://HOST:PORT",
         "unix://PATH" or a Unix socket's path, "exec:COMMAND" (its standard input and output).
-    baud, reset_line: as `SerialTransport` has them; for sockets and commands they say nothing.
+    baud, reset_line: see `SerialTransport`; ignored for sockets and commands.
 
     Raises ConfigurationError for another URL, LinkClosedError, PortBusyError, AmbiguousBoardError.
     """
@@ -67,7 +67,7 @@ def open_url(url: str, baud: int, reset_line: ModemLine | Literal[""] = "") -> B
 
 
 def host_and_port(url: str) -> tuple[str, int]:
-    """The two of "socket://HOST:PORT". Raises ConfigurationError."""
+    """Host and port of "socket://HOST:PORT". Raises ConfigurationError."""
     try:
         parts = urlsplit(url)
         if parts.hostname and parts.port:
@@ -107,7 +107,7 @@ def _not_connected(url: str, error: OSError) -> LinkClosedError:
 
 
 class CommandTransport(FdTransport):
-    """A link over standard input and output of a command; its errors are told when it has ended."""
+    """A link over standard input and output of a command; its standard error is reported after its end."""
 
     def __init__(self, command: str) -> None:
         argv = shlex.split(command)
@@ -148,7 +148,7 @@ class CommandTransport(FdTransport):
             raise self._explained(error) from error.__cause__
 
     def close(self) -> None:
-        """Close its input, and end the command with its children."""
+        """Close the command's input, and end the command with its children."""
         if self._open:
             super().close()
             stop_group(self._process)

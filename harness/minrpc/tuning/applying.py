@@ -18,7 +18,7 @@ _KINDS: Final = (".h", ".cmake", ".toml")
 
 
 def check_applicable(path: Path, function: str) -> None:
-    """Raise ConfigurationError if `applied` could not be written there: better before the measuring."""
+    """Raise ConfigurationError if `applied` could not be written there; call it before the measuring."""
     if path.suffix not in _KINDS:
         step = "name a header, a file for CMake's -C, or minrpc.toml"
         raise ConfigurationError(f"--apply {path}: it ends in none of {', '.join(_KINDS)}", next_step=step)

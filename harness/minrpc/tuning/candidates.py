@@ -53,7 +53,7 @@ class Space:
     params: macros and their possible values. flags: sets of compiler flags; a candidate uses one set.
     where: a condition that the parameters of a tried candidate fulfil, "TI*TJ <= 8"; "" for none.
 
-    Raises ConfigurationError for a condition that is none.
+    Raises ConfigurationError for an invalid condition.
     """
 
     params: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -184,7 +184,8 @@ def best(results: Iterable[CandidateResult]) -> CandidateResult | None:
 
 
 def pareto(results: Iterable[CandidateResult]) -> list[CandidateResult]:
-    """The valid results that no other beats in time, code size and stack at once; the fastest first."""
+    """The valid results that no other result beats in time, code size and stack at once; the fastest
+    first."""
     valid = sorted(
         (result for result in results if result.valid),
         key=lambda result: (result.cycles, result.code_bytes, result.stack_bytes, result.candidate.number),

@@ -26,10 +26,10 @@ _ALLOWED: Final = (
 
 
 def condition(text: str, names: Collection[str]) -> Callable[[Mapping[str, str]], bool]:
-    """The condition of a text as a function of the parameters' values; values that are numbers are numbers.
+    """The condition in a text as a function of the parameters' values; texts of numbers become numbers.
 
-    Raises ConfigurationError for a text that is no condition, or has other names than `names`; the function
-    raises it for values that the condition can't be told for.
+    Raises ConfigurationError for a text that is not a condition, or has names other than `names`; the
+    function raises it for values for which the condition can't be computed.
     """
     try:
         tree = ast.parse(text.strip(), mode="eval")

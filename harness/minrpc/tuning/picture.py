@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws a tuning run: the search for the best, and the results that no other beats in all figures."""
+"""Draws a tuning run: the search for the best result, and the results that no other result beats in all
+figures."""
 
 from __future__ import annotations
 

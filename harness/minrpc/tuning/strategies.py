@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strategies: choose the candidates and their order: all, random ones, or those that optuna proposes."""
+"""Strategies choose the candidates and their order: all, random candidates, or optuna's proposals."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 from minrpc.errors import ConfigurationError
 from minrpc.tuning.candidates import CandidateResult, Space
 
-# Cycles of an invalid candidate for a search: worse than any.
+# Cycles of an invalid candidate for a search: more than any other's.
 _WORST: Final = float("inf")
 
 
@@ -71,7 +71,8 @@ class _Tpe:
         random.Random(seed).shuffle(self._left)
 
     def ask(self) -> int | None:
-        """A new proposal. Repeated ones are answered from memory; after 20, a random candidate is taken."""
+        """A new proposal. Repeated proposals are answered from memory; after 20 of them a random candidate is
+        taken."""
         for _ in range(20):
             trial = self._study.ask()
             number = self._number(trial)

@@ -33,7 +33,7 @@ class Study:
 
     varied: names of the varied parameters, "platform" first. rows: a value for each column by name: the
         varied ones, outcome, ticks of the device's clock and seconds of a call, code_bytes, stack_bytes,
-        counters. A failed one has its reason as outcome, and no numbers.
+        counters. A failed measurement has its reason as outcome, and no numbers.
     """
 
     varied: tuple[str, ...]
@@ -71,8 +71,8 @@ class Study:
         return table(names, lines, numbers)
 
     def plot(self, target: str | Path, x: str = "", y: str = "ticks") -> None:
-        """Draws `y` over the parameter `x`, by default the first that is varied beside the platform; one line
-        for each combination of the others. target: a PNG, SVG or PDF.
+        """Draws `y` over the parameter `x`, by default the first varied parameter beside the platform; a line
+        for each combination of the other parameters. target: a PNG, SVG or PDF.
 
         Raises ConfigurationError without matplotlib, for an unknown column, and for another kind of file.
         """
@@ -114,12 +114,12 @@ def study(
 ) -> Study:
     """Measure a kernel for all combinations, on `jobs` devices of a platform side by side.
 
-    kernel: the kernel; or a function that makes it of the parameters that it names: sizes of arrays, data.
-    over: the values of each name. "flags" are sets of compiler flags, "-O3 -funroll-loops"; names of the
-        function's parameters go to it; all others are macros.
+    kernel: the kernel; or a function that makes it from its parameters, such as sizes of arrays.
+    over: the values of each name. "flags" are sets of compiler flags, "-O3 -funroll-loops"; the function's
+        parameters are passed to it; all other names are macros.
     names: the function's parameters; by default those of its signature.
 
-    Raises as a build and as starting a device do; a candidate that fails is a row that says so.
+    Raises as a build and as starting a device do; a candidate that fails has a row with the reason.
     """
     if names is None:
         names = [] if isinstance(kernel, Kernel) else list(inspect.signature(kernel).parameters)
@@ -176,7 +176,7 @@ def _shown(value: object) -> str:
 
 
 def _number(value: object) -> object:
-    """A number for a text that is one, so that an axis has its order."""
+    """The number in a text, so that an axis has the order of numbers; another text unchanged."""
     try:
         return float(str(value))
     except ValueError:

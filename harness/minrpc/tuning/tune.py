@@ -111,7 +111,8 @@ def _search(
 def _verified(
     workers: Workers, results: dict[int, CandidateResult]
 ) -> Generator[CandidateResult, None, None]:
-    """Checks the best result, then the next best, until one is right; yields the wrong ones as invalid."""
+    """Checks the best result, then the next best, until a result is right; yields wrong results as
+    invalid."""
     while (leader := best(results.values())) is not None:
         workers.put(leader.candidate, check=True)
         result = workers.get()
@@ -133,7 +134,7 @@ class _Job(NamedTuple):
 class Devices:
     """Threads, each with a device, which take candidates from one queue and put results into another.
 
-    With `ports`, each thread has one of them.
+    With `ports`, each thread has a port.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 _DTYPE = Struct("<BBH")
-# Bits of a lane of which several share a byte.
+# Widths of lanes that share a byte, in bits.
 _PACKED: Final = frozenset({1, 2, 4})
 _NAME = re.compile(r"(int|uint|float|handle|bfloat|bool)(\d+)(?:x(\d+))?")
 
@@ -102,7 +102,7 @@ def to_dtype(dtype: DTypeLike) -> DataType:
     return _from_numpy(np.dtype(dtype))
 
 
-# Names of machine-dependent types that numpy had before 2.0; their digits are no number of bits.
+# Names of machine-dependent types in numpy before 2.0; their digits are not a number of bits.
 _ONCE_NUMPYS: Final = frozenset({"int0", "uint0"})
 
 

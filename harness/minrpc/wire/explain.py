@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renders the traffic of a link, a line for each message, for people who read a failure."""
+"""Renders the traffic of a link, one line per message, for failure reports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FROM_DEVICE: Final = "<"
 
 _BYTES_SHOWN: Final = 16
 _TEXT_SHOWN: Final = 160
-# Bytes before the packet in these messages, and behind it, beside the header; see `MessageType`.
+# Bytes before and after the packet in these messages, without the header; see `MessageType`.
 _AROUND_PACKET: Final = {
     MessageType.NORMAL: (0, 0),
     MessageType.NUMBERED: (1, 4),
@@ -36,7 +36,7 @@ _AROUND_PACKET: Final = {
 def explain(chunks: Iterable[tuple[str, bytes]]) -> list[str]:
     """The messages in `chunks` of bytes, each with its direction, `TO_DEVICE` or `FROM_DEVICE`, before it.
 
-    Where bytes were lost before the first chunk, the rest of their message shows as noise.
+    If bytes were lost before the first chunk, the rest of their message shows as noise.
     """
     readers = {TO_DEVICE: Deframer(), FROM_DEVICE: Deframer()}
     return [
@@ -116,7 +116,7 @@ def _reply(packet: bytes) -> str:
 
 
 def _result(values: Sequence[object]) -> str:
-    """A call gives its result's type before it, a system call does not."""
+    """The result of a call comes after its type; the result of a system call has no type before it."""
     return _value(call_result(values)) if len(values) > 1 else _values(values)  # type: ignore[arg-type]
 
 

@@ -4,8 +4,8 @@
     i32 count | per value: i32 type index, value                                      (little-endian)
 
 Before v0.21 all type codes stood in front of all values (`minrpc.wire.values`). RPC codes, the layout of a
-tensor and the copies have stayed; `kInitServer` says "0.8.0" in both, so a later packed sequence tells which.
-Type indices are those of TVM's `c_api.h` for its foreign function interface.
+tensor and the copies are the same. `kInitServer` says "0.8.0" in both versions, so the first later packed
+sequence tells the version. Type indices are those of TVM's `c_api.h` for its foreign function interface.
 
 Requests and results are the same values as in `minrpc.wire.requests` and `minrpc.wire.replies`.
 """
@@ -186,7 +186,7 @@ def encode_sequence(values: Sequence[Argument]) -> bytes:
 
 
 def decode_request(packet: Buffer) -> Request:
-    """The request of a client from v0.21 on. Raises MalformedError."""
+    """The request of a client of TVM v0.21 or later. Raises MalformedError."""
     code, body = split_packet(packet)
     try:
         if code is RpcCode.CALL_FUNC:

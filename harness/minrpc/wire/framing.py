@@ -5,7 +5,7 @@
 
 The length counts the payload before escaping. The CRC (polynomial 0x1021, start 0xffff, most significant
 bit first) covers the bytes as they travel, from `ff fd` to the end of the payload; a nop `ff fe` inside those
-is covered too. An unescaped `ff fd` always starts a frame, after any bytes: that is how a reader recovers.
+is covered too. An unescaped `ff fd` always starts a frame, after any bytes, so a reader can recover.
 
 Nothing here reads a clock, a file or a port.
 """
@@ -30,7 +30,7 @@ _CRC = Struct("<H")
 _OVERHEAD = len(START) + _LENGTH.size + _CRC.size
 _FRONT = Struct("<2sI")
 
-# The longest piece with no escape but the literal 0xff. Possessive: no backtracking, linear in any input.
+# The longest piece whose only escape is the literal 0xff. Possessive: no backtracking, linear in any input.
 _PLAIN = re.compile(rb"(?:[^\xff]+|\xff\xff)*+")
 
 _START_CODE, _NOP_CODE = 0xFD, 0xFE
@@ -38,7 +38,8 @@ _BETWEEN_FRAMES = b"\xfe\xff"
 
 
 def encode_frame(payload: bytes, *, first: bool = False) -> bytes:
-    """The bytes that carry `payload`. `first`: a writer just made or reset begins with a lone `fe`."""
+    """The bytes that carry `payload`. first: begin with a lone `fe`, for a writer that is new or was
+    reset."""
     body = START + (_LENGTH.pack(len(payload)) + payload).replace(b"\xff", b"\xff\xff")
     crc = _CRC.pack(crc_hqx(body, _CRC_START)).replace(b"\xff", b"\xff\xff")
     return RESYNC + body + crc if first else body + crc
@@ -267,7 +268,7 @@ class Deframer:
         self._payload = b""
 
     def _escape(self, data: bytes, position: int) -> int:
-        """Handles an 0xff at `position` inside a frame that is no literal `ff ff`."""
+        """Handles an 0xff at `position` inside a frame that does not begin the literal `ff ff`."""
         if position + 1 == len(data):
             self._carry = b"\xff"
             return len(data)
@@ -291,7 +292,7 @@ class Deframer:
 
 
 def _whole_escapes(data: bytes, begin: int, end: int) -> bytes:
-    """`data[begin:end]` without half a literal `ff ff` at its end, but never less than one literal."""
+    """`data[begin:end]` without half a literal `ff ff` at its end, but at least one literal."""
     raw = data[begin:end]
     trailing = len(raw) - len(raw.rstrip(b"\xff"))
     if trailing % 2 == 0:

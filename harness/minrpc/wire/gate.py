@@ -17,7 +17,7 @@ from typing import Final
 from minrpc.wire.framing import START, Deframer, Frame, encode_frame
 from minrpc.wire.session import HEADER, NO_SESSION_ID, MessageType
 
-# No answer to a start is longer, with every byte escaped and the `fe` before it.
+# Length of the longest answer to a start, with every byte escaped and the `fe` before it.
 _LONGEST_REPLY: Final = 32
 # Unanswered starts are forgotten after a while: a client that hears nothing sends a start every few seconds.
 _MOST_STARTS: Final = 256
@@ -26,7 +26,8 @@ _MOST_STARTS: Final = 256
 class SessionGate:
     """Opens when the device answers a session start of the current client; closes for each new client.
 
-    While the gate is closed, only messages of no session pass: the device's `terminate` at boot, and logs.
+    While the gate is closed, only messages without a session pass: the device's `terminate` at boot, and
+    logs.
     """
 
     def __init__(self) -> None:
@@ -81,9 +82,9 @@ class SessionGate:
 
 
 def _pieces(data: bytes) -> Iterator[bytes]:
-    """`data` cut so that the answer to a start ends a piece: the bytes behind it are the client's.
+    """`data`, cut so that the answer to a start ends a piece: the bytes after it are the client's.
 
-    An answer is short. So the first bytes of each frame, and of `data`, are pieces of their own.
+    An answer is short, so the first bytes of each frame, and of `data`, are separate pieces.
     """
     position = 0
     while position < len(data):

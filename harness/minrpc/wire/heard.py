@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The program at the far end of a link, recognized by the bytes that came in place of an answer."""
+"""Recognizes the program at the far end of a link by the bytes that it sent instead of an answer."""
 
 from __future__ import annotations
 

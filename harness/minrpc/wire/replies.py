@@ -37,7 +37,7 @@ _INT_HEAD = (_INT.size - _U64.size, RpcCode.RETURN, 2, TypeCode.INT, TypeCode.IN
 
 
 class Return(NamedTuple):
-    """The values that came back."""
+    """The returned values."""
 
     values: list[Value]
 

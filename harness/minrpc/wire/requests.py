@@ -33,7 +33,7 @@ from minrpc.wire.values import (
 HEAD = Struct("<Qi")
 _U64 = Struct("<Q")
 _CALL = Struct("<QiQ")
-# A call of so many integers: n, code, handle, count, a type code and a value for each.
+# A call with this number of integers: n, code, handle, count, and a type code and a value for each.
 _MOST_INTEGERS = 8
 _CALLS_OF_INTEGERS = [Struct(f"<QiQi{count}i{count}q") for count in range(_MOST_INTEGERS + 1)]
 # Types that travel as one number. An address above 2^63, which no device has, takes the general encoder.
@@ -43,7 +43,7 @@ _COPY_0_7_0 = Struct("<QQQiiBBH")
 
 
 class RpcCode(IntEnum):
-    """The request codes of TVM's RPC protocol, those of its three replies, and our own."""
+    """The request codes of TVM's RPC protocol, the codes of its three replies, and this project's own."""
 
     NONE = 0
     SHUTDOWN = 1
@@ -67,7 +67,7 @@ class RpcCode(IntEnum):
     DEV_FREE_STREAM = 19
     DEV_SET_STREAM = 20
     DEV_GET_CURRENT_STREAM = 21
-    # Between this project's devices and client only.
+    # Used only between this project's devices and client.
     ASK = 64
     ANSWER = 65
 
@@ -204,7 +204,7 @@ def _copy(tensor: DLTensor, nbytes: int, dialect: Dialect) -> bytes:
 
 
 def copy_overhead(ndim: int, dialect: Dialect) -> int:
-    """Bytes of a CopyToRemote, counted by its n, that are not data."""
+    """Bytes of a CopyToRemote that are counted by its n but are not data."""
     copy = _COPY_0_7_0.size if dialect is Dialect.V0_7_0 else 40 + 8 * ndim
     return HEAD.size - _U64.size + copy
 

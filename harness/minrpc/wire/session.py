@@ -40,15 +40,16 @@ class MessageType(IntEnum):
     LOG = 0x03
     NORMAL = 0x10
 
-    # This project's own, for links that lose bytes; only devices that have `minrpc.resend` are sent one.
+    # This project's own, for links that lose bytes; sent only to devices that have `minrpc.resend`.
     NUMBERED = 0x11
     """u8 sequence, RPC packet, u32 CRC-32 of all before it. A request runs once, however often it arrives."""
     RESEND = 0x12
-    """From the device: u8 sequence of the last request that arrived whole. The next one is wanted again."""
+    """From the device: u8 sequence of the last request that arrived whole. The next request must be sent
+    again."""
     PROBE = 0x13
     """From the client: u8 sequence. Send that reply again, or RESEND when there is none."""
 
-    # This project's own too; only devices whose info is of version 3 up are sent one.
+    # This project's own too; sent only to devices whose info has version 3 or later.
     CHECKED = 0x14
     """u32 CRC-32 of the RPC packet up to the data of its CopyToRemote, RPC packet. For a copy that is longer
     than the device's receive buffer: the device writes it before the frame's CRC is known."""
@@ -63,7 +64,7 @@ class SessionState(Enum):
 
 
 class SessionStateError(RuntimeError):
-    """A packet was to be sent while no session is established: the caller's mistake."""
+    """The caller sent a packet while no session is established."""
 
 
 class Established(NamedTuple):
@@ -73,7 +74,8 @@ class Established(NamedTuple):
 
 
 class Terminated(NamedTuple):
-    """The device sent `terminate`, as it does at boot. `was_established`: it ended this session."""
+    """The device sent `terminate`, as it does at boot. was_established: True if this session has ended by
+    it."""
 
     was_established: bool
 
@@ -141,7 +143,7 @@ class ClientSession:
         self._header = b""
 
     def start(self) -> bytes:
-        """Bytes that begin a session, or begin it anew: `terminate`, and the init with a new nonce."""
+        """Bytes that start or restart a session: `terminate`, and the init with a new nonce."""
         self._nonce = self._new_nonce()
         if not 1 <= self._nonce <= 255:
             raise ValueError(f"a nonce is 1..255, not {self._nonce}")
@@ -188,7 +190,8 @@ class ClientSession:
         self._fresh = True
 
     def receive_packet(self, data: bytes) -> bytes | list[SessionEvent]:
-        """As `receive`, but the packet itself when the next bytes are just one of the running session."""
+        """As `receive`, but returns the packet itself if the next bytes are exactly one packet of the running
+        session."""
         payload = self.deframer.whole(data)
         if payload is None:
             return self.receive(data)
@@ -254,7 +257,7 @@ class ClientSession:
 
 
 def _numbered(payload: bytes) -> SessionEvent:
-    """A numbered message; one that fails its own check got through the frame's by chance."""
+    """A numbered message. If its own check fails, its frame's CRC was right only by chance."""
     body = HEADER.size + _SEQUENCE
     end = len(payload) - _CHECK.size
     if end < body:

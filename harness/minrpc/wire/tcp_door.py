@@ -23,7 +23,7 @@ MAGIC: Final = 0xFF271
 DUPLICATE_KEY: Final = 0xFF272
 NO_SUCH_KEY: Final = 0xFF273
 MAX_KEY: Final = 4096
-# No request of a client is longer than this; a peer that announces more is none.
+# Longest request of a client, in bytes; a peer that announces more is not a client.
 MAX_PACKET: Final = 1 << 31
 
 _HANDSHAKE: Final = Struct("<ii")
@@ -31,13 +31,13 @@ _LENGTH: Final = Struct("<Q")
 
 
 class Hello(NamedTuple):
-    """The client's handshake: `key` as it came, "client:NAME" and options behind a blank."""
+    """The client's handshake. key: as received, "client:NAME" and options after a space."""
 
     key: str
 
 
 class PacketReceived(NamedTuple):
-    """One whole packet, its length included."""
+    """One whole packet, with its length."""
 
     packet: bytes
 
@@ -104,7 +104,7 @@ def answer_hello(text: str, code: int = MAGIC) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """How a client packs values, and so how it is answered.
+    """The way in which a client packs values; answers to it use the same way.
 
     name: for messages. The rest are the functions of `wire.ffi`, or those of `wire.replies` for one dialect.
     """
@@ -132,14 +132,15 @@ FFI: Final = Packing(
     "TVM from v0.21 on", ffi.decode_request, ffi.encode_return, ffi.encode_call_result, ffi.encode_exception
 )
 
-# To InitServer. No values at all: in each packing the same bytes, and the client reads none.
+# The answer to InitServer: no values. Its bytes are the same in each packing, and the client does not read
+# them.
 INITIALIZED: Final = V0_8.encode_return([])
 
 
 def recognize(packet: bytes) -> tuple[Request, Packing | None]:
-    """A client's request when it is not known yet how it packs; the packing when this request tells.
+    """The request of a client whose packing is not known yet, and the packing if this request shows it.
 
-    Raises MalformedError when it is a request in no packing.
+    Raises MalformedError if the bytes are not a request in any packing.
     """
     try:
         request, packing = V0_8.decode_request(packet), V0_8
@@ -153,7 +154,8 @@ def recognize(packet: bytes) -> tuple[Request, Packing | None]:
 
 
 def _sent_before_0_21(request: Request) -> bool:
-    """True if a request that parses in the old packing can be one; some of the new packing parse as both.
+    """True if a request that parses in the old packing can be a request of an old client: some requests in
+    the new packing parse as both.
 
     Clients before v0.21 look functions up by a string, and never send an unsigned integer.
     """

@@ -5,7 +5,7 @@
 
 A Python value stands for each type code: int, float, str, bytes and None for themselves, the classes below
 for the rest. A bool is sent as an int: type code 15 is known to the newest devices only and stops older ones
-for good. Text is UTF-8; bytes that are not survive as surrogates, both ways.
+for good. Text is UTF-8; bytes that are not UTF-8 are kept as surrogates, both ways.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Dialect(Enum):
 
 
 class MalformedError(ValueError):
-    """Bytes that are no well-formed message: too short, too long, or with a code that nobody defined."""
+    """Bytes that are not a well-formed message: too short, too long, or with an undefined code."""
 
 
 class UInt(NamedTuple):
@@ -100,7 +100,7 @@ class Object(NamedTuple):
 
 
 class DLDevice(NamedTuple):
-    """Where memory is."""
+    """The device of a piece of memory."""
 
     device_type: int = 1
     device_id: int = 0
@@ -110,7 +110,8 @@ CPU = DLDevice()
 
 
 class DLTensor(NamedTuple):
-    """A tensor in the device's memory, dense: no strides travel. `data` is its address or handle there."""
+    """A dense tensor in the device's memory: no strides are sent. data: its address or handle on the
+    device."""
 
     data: int
     dtype: DataType
@@ -124,7 +125,8 @@ class DLTensor(NamedTuple):
         return prod(self.shape) * self.dtype.itemsize
 
     def pack(self, dialect: Dialect) -> bytes:
-        """Its bytes. Raises ValueError for an offset in the 0.7.0 dialect, which can't say it."""
+        """The tensor's bytes on the wire. Raises ValueError for an offset in the 0.7.0 dialect, which has no
+        field for it."""
         head = _TENSOR.pack(self.data, *self.device, len(self.shape), *self.dtype)
         shape = pack(f"<{len(self.shape)}q", *self.shape)
         if dialect is Dialect.V0_8_0:
@@ -135,7 +137,8 @@ class DLTensor(NamedTuple):
 
 
 class PackedTensor(NamedTuple):
-    """A tensor argument whose bytes, for the dialect in use, are kept: packing it again costs nothing."""
+    """A tensor argument that keeps its bytes in the dialect in use, so that packing it again costs
+    nothing."""
 
     packed: bytes
 
@@ -165,7 +168,7 @@ def _sized(code: TypeCode, data: bytes) -> _Encoded:
     return code, _U64.pack(len(data)) + data
 
 
-# Keyed by exact class: a call's arguments are looked up here and nothing else is done for them.
+# Keyed by exact class, so that one look-up finds the packer of a call's argument.
 _ENCODERS: dict[type, Callable[..., _Encoded]] = {
     int: lambda v, _: (TypeCode.INT, _I64.pack(v)),
     bool: lambda v, _: (TypeCode.INT, _I64.pack(v)),

@@ -19,7 +19,7 @@ from minrpc_bench.run import GROUPS, Plan
 
 @pytest.fixture
 def plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
-    """The plans that would have been measured."""
+    """The plans, which are not measured."""
     seen: list[Plan] = []
 
     def measure(plan: Plan, say: object) -> Report:

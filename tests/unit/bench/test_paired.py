@@ -10,7 +10,7 @@ from minrpc_bench.paired import Paired, interleave, pair
 
 
 class Clock:
-    """Stands still unless something takes time."""
+    """A clock that stands still until the test moves it."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -20,7 +20,7 @@ class Clock:
         return self.now
 
     def takes(self, name: str, *seconds: float) -> Callable[[], None]:
-        """A function that takes these times, one after the other, and the last one for ever."""
+        """A function that takes these times in turn, and the last time for all further calls."""
         left = list(seconds)
 
         def function() -> None:
@@ -31,7 +31,7 @@ class Clock:
 
 
 def test_a_ratio_is_that_of_the_same_round() -> None:
-    # The machine gets three times slower in the middle: no ratio sees it.
+    # The machine gets three times slower in the middle, which changes no ratio.
     result = pair([2.0, 6.0, 2.0], [1.0, 3.0, 1.0])
     assert (result.ratio, result.spread) == (2.0, 0.0)
     assert (result.value, result.baseline) == (2.0, 1.0)

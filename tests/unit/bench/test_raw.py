@@ -133,7 +133,7 @@ def test_the_name_of_a_copy_tells_its_size(platform: str) -> None:
             for copy in (up, back):
                 rows, columns = map(int, copy.name.partition(" ")[0].split("x"))
                 assert copy.nbytes == rows * columns
-            up.run()  # asks the device for its limits
+            up.run()  # the session asks the device for its limits
             assert 1 < meter.during(up.run).sent / up.nbytes < 1.02
             assert 1 < meter.during(back.run).received / back.nbytes < 1.02
 

@@ -50,7 +50,7 @@ def test_a_uart_that_there_is_not() -> None:
 
 @pytest.fixture(params=workspaces(firmware_root()), ids=lambda workspace: f"Zephyr {workspace.version}")
 def workspace(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
-    """Each Zephyr that is here, and an empty directory to work in."""
+    """Each installed Zephyr, and an empty working directory."""
     found: Workspace = request.param
     monkeypatch.setenv("ZEPHYR_BASE", str(found.base))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))

@@ -20,7 +20,7 @@ Minrpc = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def one_case(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests that are not about the cases: each takes a tenth of a second."""
+    """Only one case, for tests that do not test the cases: each case takes a tenth of a second."""
     monkeypatch.setattr("minrpc.cli.check.cases", lambda: cases()[:1])
 
 
@@ -77,9 +77,9 @@ def test_a_stage_that_fails_is_named_and_the_next_platform_checked(
 
 @pytest.fixture
 def without_arm(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The compiler for Arm is not there, and no Zephyr: posix alone can run."""
+    """Neither the compiler for Arm nor Zephyr is installed: only posix can run."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache_home().parent))
-    monkeypatch.setenv("HOME", str(tmp_path))  # CMake's registry of packages is there.
+    monkeypatch.setenv("HOME", str(tmp_path))  # CMake's registry of packages is in HOME.
     monkeypatch.delenv("ZEPHYR_BASE", raising=False)
     version = toolchain.compiler_version
     monkeypatch.setattr(
@@ -137,7 +137,8 @@ def test_a_coarse_clock_of_a_zephyr_board_is_told_with_what_helps() -> None:
 
 
 def test_of_somebodys_own_firmware_what_is_there_is_checked() -> None:
-    """A function that the firmware has not is named and not called; an array goes there and back instead."""
+    """A function that the firmware lacks is named and not called; instead an array is copied to the device
+    and back."""
     lines: list[str] = []
     absent = dataclasses.replace(cases()[0], function="no_such_function")
     checked = check(

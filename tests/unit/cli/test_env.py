@@ -58,5 +58,5 @@ def test_a_second_call_takes_the_first_back(minrpc: Minrpc, monkeypatch: pytest.
     monkeypatch.setattr(toolchain, "debian_toolchain", lambda arch: Toolchain(f"Debian's for {arch}"))
     monkeypatch.setattr(toolchain, "_check_libgcc", lambda known: None)
     assert re.match("Debian's for x86", zephyr_toolchain("x86").description)
-    monkeypatch.setenv("ZEPHYR_TOOLCHAIN_VARIANT", "llvm")  # The user's own choice from now on.
+    monkeypatch.setenv("ZEPHYR_TOOLCHAIN_VARIANT", "llvm")  # The user's own choice takes effect.
     assert "ZEPHYR_TOOLCHAIN_VARIANT=llvm" in zephyr_toolchain("x86").description

@@ -43,7 +43,7 @@ def test_nan_where_tvm_has_it_is_right(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_a_file_with_open_shapes_and_a_branch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its last output is an input. onnxruntime computes the file as it is."""
+    """The model's last output is an input. onnxruntime computes the unchanged file."""
     import onnx
 
     file, result = tmp_path / "net.onnx", tmp_path / "r.json"
@@ -71,8 +71,8 @@ def test_a_file_with_open_shapes_and_a_branch(tmp_path: Path, capsys: pytest.Cap
 
 @pytest.mark.parametrize("operator", ["Abs", "Softsign", "Softplus"])
 def test_operators_with_the_absolute_value_of_a_float(operator: str, tmp_path: Path) -> None:
-    """TVM has no C for it. The result is compared with that of TVM's code for this machine, which LLVM
-    makes."""
+    """TVM has no C for the absolute value. The result is compared with TVM's code for this machine, which
+    LLVM makes."""
     path = write_nodes(tmp_path / "net.onnx", (operator, [("a", "float32", [20])]))
     assert main(["model", str(path), "--platform", "posix", "--repeat", "1"]) == 0
 
@@ -101,7 +101,7 @@ def test_two_platforms_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 def test_a_platform_that_fails_leaves_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The first has 16 KB of RAM; the weights are 20 KB."""
+    """The first platform has 16 KB of RAM; the weights take 20 KB."""
     path, result = write_onnx(tmp_path / "net.onnx"), tmp_path / "r.json"
     words = ["--platform", "bare_microbit,posix", "--repeat", "1", "--json", str(result)]
     assert main(["model", str(path), *words]) == 1
@@ -120,7 +120,7 @@ def test_a_platform_that_fails_leaves_the_others(tmp_path: Path, capsys: pytest.
 def test_weights_that_fit_nowhere_are_refused_before_tvm_compiles(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A megabyte, and RAM of 16 KB: the flash is too small, too."""
+    """The model takes a megabyte, and RAM has 16 KB: the flash is too small, too."""
     weights = {"w": np.ones((512, 512), np.float32)}
     tensors = [("x", "float32", [1, 512]), ("w", "float32", [512, 512])]
     path, result = (
@@ -141,7 +141,7 @@ def test_weights_that_fit_nowhere_are_refused_before_tvm_compiles(
 
 
 def test_counters_of_each_operator(tmp_path: Path) -> None:
-    """Under icount an instruction is a cycle's worth, to those of the measuring itself."""
+    """Under icount cycles follow instructions, apart from those of the measuring itself."""
     path, result = write_onnx(tmp_path / "net.onnx"), tmp_path / "r.json"
     words = ["--platform", "bare_mps2_an385", "--counters", "instructions,loads", "--json", str(result)]
     assert main(["model", str(path), *words]) == 0
@@ -175,7 +175,7 @@ def test_what_can_not_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_what_tvm_can_not_import(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """One line of its text, with the operator's name."""
+    """The error has one line of TVM's text, with the operator's name."""
     kinds: list[tuple[str, list[int]]] = [("uint8", [4, 4]), ("float32", []), ("uint8", [])]
     tensors = [(f"i{number}", *kind) for number, kind in enumerate((*kinds, *kinds, *kinds[1:]))]
     path = write_nodes(tmp_path / "net.onnx", ("QLinearMatMul", tensors))
@@ -257,7 +257,7 @@ def test_a_division_by_zero_is_told(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_a_cache_that_can_not_be_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Root may write anywhere, so something else is where a directory should be."""
+    """Root may write anywhere, so a file is at the directory's path."""
     path = write_onnx(tmp_path / "net.onnx")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (tmp_path / "minrpc").mkdir()

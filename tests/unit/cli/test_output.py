@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the command line writes, to whom, and what it says when that can't be done."""
+"""Output of the command line: its streams, its JSON, and its errors if it can't be written."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def numbers(content: object) -> set[str]:
     ids=lambda name: name[0] if isinstance(name, tuple) else name,
 )
 def test_all_json_is_of_one_kind(minrpc: Minrpc, words: tuple[str, ...], key: str) -> None:
-    """And alone on standard output, where `-` asks for that."""
+    """With `-`, standard output has only the JSON."""
     status, out, err = minrpc(*words, "--json", "-")
     found = json.loads(out)
     about = (found["format"], found["version"], found["command"], found["units"])
@@ -63,7 +63,7 @@ def test_all_json_is_of_one_kind(minrpc: Minrpc, words: tuple[str, ...], key: st
     assert found["failure"] is None
     assert found[key]
     assert err
-    if words[0] != "bench":  # Its rows name their units.
+    if words[0] != "bench":  # The rows of this command name their units.
         plain = {"error", "largest_error", "p_value", "timer", "call", "low", "high"}
         assert [name for name in numbers(found) - plain if not name.endswith(tuple(UNITS))] == []
 
@@ -110,7 +110,7 @@ def test_a_failed_measurement_leaves_what_was_kept(minrpc: Minrpc) -> None:
 
 @pytest.mark.slow
 def test_several_at_once_lose_no_entry(minrpc: Minrpc, tmp_path: Path) -> None:
-    assert minrpc(*TIME)[0] == 0  # so that none has to build
+    assert minrpc(*TIME)[0] == 0  # so that no test has to build
     words = [(*TIME[:3], str(number), *TIME[4:], "--json", "kept.json") for number in range(6)]
     runs = [
         subprocess.Popen(command(*word), cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -211,7 +211,7 @@ def test_the_version(minrpc: Minrpc) -> None:
 
 
 def completed(line: str, tmp_path: Path) -> list[str]:
-    """What a shell would offer after `line`."""
+    """The completions that a shell offers after `line`."""
     answers = tmp_path / "answers"
     asks = {
         "_ARGCOMPLETE": "1",

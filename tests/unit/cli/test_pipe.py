@@ -20,7 +20,7 @@ from tests.device.tvm_client import LIMIT_S, RefusedError, TvmClient
 
 @contextmanager
 def running(program: Path) -> Iterator[tuple[subprocess.Popen[str], socket.socket]]:
-    """The process, and our end of its only descriptor, which carries both directions."""
+    """The process, and the test's end of its only descriptor, which carries both directions."""
     ours, its = socket.socketpair()
     ours.settimeout(LIMIT_S)
     with ours, its:
@@ -62,7 +62,7 @@ def test_a_platform_of_the_users_wherever_it_is_started(
 
 
 def test_a_platform_of_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The nearest minrpc.toml is another one where TVM starts the program."""
+    """TVM starts the program in another directory, with another nearest minrpc.toml."""
     (tmp_path / "minrpc.toml").write_text('[platforms.mine]\nextends = "posix"\n')
     monkeypatch.chdir(tmp_path)
     assert main(["serve", "--pipe", "device", "--platform", "mine"]) == 0
@@ -72,7 +72,7 @@ def test_a_platform_of_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_platform_that_has_gone(tmp_path: Path) -> None:
-    """The client is told in its own packing: another ends its whole process."""
+    """The client gets the error in its own packing: an answer in another packing ends its whole process."""
     file = tmp_path / "mine.toml"
     file.write_text('[platforms.mine]\nextends = "posix"\n')
     given = ["--platform", "mine", "--platforms-file", str(file)]
@@ -112,7 +112,7 @@ def test_who_is_no_client(program: Path) -> None:
 
 
 def test_killed_it_leaves_no_device_behind(program: Path) -> None:
-    """As TVM ends it."""
+    """SIGKILL is TVM's way to end the program."""
     with running(program) as (process, pipe), TvmClient(0, True, pipe=pipe) as client:
         assert client.call(client.library_function("inc"), 1) == 2
         (device,) = children_of(process.pid)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc platforms` and `minrpc doctor`, on this machine and on one that has nothing."""
+"""`minrpc platforms` and `minrpc doctor`, on this machine and on a machine without tools."""
 
 import re
 from collections.abc import Callable

@@ -49,7 +49,7 @@ def platform(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def server(platform: str, link: Path) -> Iterator[subprocess.Popen[str]]:
-    """A device, served at `link`; it is there when the test starts."""
+    """A device, served at `link`, which exists when the test starts."""
     build(Target.named(platform))  # A build shows its progress on standard error.
     argv = [sys.executable, "-m", "minrpc.cli", "serve", "--platform", platform, "--pty", str(link)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -64,7 +64,7 @@ def server(platform: str, link: Path) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.fixture
 def booted(server: subprocess.Popen[str], link: Path) -> subprocess.Popen[str]:
-    """The same, once the device has answered."""
+    """The served device, after it has answered."""
     with open_device(serial_port=str(link)) as device:
         device.connect()
     return server
@@ -76,13 +76,13 @@ def children_of(pid: int) -> list[int]:
     return [int(child) for text in lists for child in text.split()]
 
 
-# Memory that a session with numbered requests keeps for its replies (minrpc_resend_reserve); nothing else is
-# left.
+# Memory that a session with numbered requests keeps for its replies (minrpc_resend_reserve); no other memory
+# is left in use.
 RESERVE = 544
 
 
 def made(terminal: str) -> tuple[str, int | None]:
-    """A pseudo-terminal and when it was made, None when it is gone: its number may be another's by now."""
+    """A pseudo-terminal and the time of its creation, None if it is gone: its number may be used again."""
     try:
         return terminal, os.stat(terminal).st_ctime_ns
     except FileNotFoundError:
@@ -109,9 +109,8 @@ def test_device_outlives_a_reset_and_a_client_that_just_goes(link: Path) -> None
 
 
 class RawClient:
-    """A client that sees each message, of any session, and need not wait for an answer.
-
-    The device has booted: a start is sent once.
+    """A client that sees each message, of any session, and need not wait for an answer. The device has
+    booted, so a start is sent once.
     """
 
     def __init__(self, link: Path, nonce: int) -> None:
@@ -122,7 +121,7 @@ class RawClient:
         assert (self.session_id & 0xFF, kind) == (nonce, MessageType.START_REPLY)
 
     def next_message(self) -> tuple[int, int, bytes]:
-        """Session id, type and body of the next one."""
+        """Session id, type and body of the next message."""
         while True:
             came = self.transport.read(WAIT_S)
             assert came
@@ -142,7 +141,7 @@ class RawClient:
         return reply.values[0].value
 
     def call(self, handle: int, *args: int) -> None:
-        """Call it, and don't wait."""
+        """Call the function without waiting for its answer."""
         self._request(CallFunc(handle, args))
 
     def _request(self, request: Request) -> None:
@@ -155,7 +154,8 @@ class RawClient:
 
 @pytest.mark.usefixtures("booted")
 def test_a_client_hears_nothing_of_the_call_that_another_has_left(link: Path) -> None:
-    """The first goes while its function runs; the device answers when the second is there."""
+    """The first client leaves while its function runs; the device answers when the second client is
+    connected."""
     first = RawClient(link, 7)
     first.call(first.look_up("spin"), 50_000_000)
     first.transport.close()
@@ -192,7 +192,7 @@ while True:
 
 @pytest.fixture
 def copying(server: subprocess.Popen[str], link: Path) -> Iterator[subprocess.Popen[str]]:
-    """A harness of its own, in the middle of a copy."""
+    """Another harness process, in the middle of a copy."""
     argv = [sys.executable, "-c", COPIES, str(link)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -75,7 +75,7 @@ def test_a_device_that_crashed_is_replaced() -> None:
 
 
 class NoDevice:
-    """A `DeviceSource` that has none."""
+    """A `DeviceSource` without a device."""
 
     discarded = 0
 
@@ -91,7 +91,7 @@ class NoDevice:
 
 @pytest.mark.parametrize("today", [True, False])
 def test_a_device_that_does_not_start_is_told_in_the_clients_own_packing(today: bool) -> None:
-    """TVM's client asks for nothing before it has begun; a message that it can't decode would end its
+    """TVM's client sends no request before its handshake; a message that it can't decode would end its
     process."""
     source = NoDevice()
     with serving_here(source) as port, TvmClient(port, today) as client:
@@ -112,7 +112,7 @@ def test_over_ipv6() -> None:
 
 
 class TrackerModel:
-    """The tracker's side: remembers each put, gives nothing away."""
+    """The tracker's side: remembers each put, and assigns no device."""
 
     def __init__(self, port: int = 0) -> None:
         self.put: list[tuple[str, list[object]]] = []
@@ -140,7 +140,7 @@ class TrackerModel:
                 stream.flush()
 
     def die(self) -> None:
-        """Both the listener and the connection go."""
+        """Close both the listener and the connection."""
         self.listener.close()
         self.connection.shutdown(socket.SHUT_RDWR)
         self.thread.join(60)
@@ -165,7 +165,7 @@ def test_in_a_tracker() -> None:
         with pytest.raises(RefusedError, match="0xff273"), TvmClient(port, True, key="client:cortex-m3"):
             pass
         socket.create_connection(("127.0.0.1", port)).close()
-        # Neither has used up the key that the tracker still gives out.
+        # Neither has used the key that the tracker still assigns.
         _, match_key = tracker.wait_for(3)
         with TvmClient(port, True, key=f"client:{match_key}") as client:
             assert add(client) == b"\x05"

@@ -107,7 +107,7 @@ def test_many_repeats_are_asked_for_in_parts(tmp_path: Path) -> None:
 
 
 def test_until_goes_on_where_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each request has as many repeats as all before it, and begins with their batches' size."""
+    """Each request doubles the number of repeats, and begins with the batch size of the request before."""
     kept = tmp_path / "times.json"
     options = ["--until", "0.000001%", "--max-repeats", "100", "--number", "1", "--min-repeat-ms", "1"]
     assert main([*TIME, "spin", "--arg", "100", *options, "--json", str(kept)]) == 1

@@ -55,7 +55,7 @@ def outcomes(path: str) -> dict[int, str]:
 
 
 def due() -> dict[int, str]:
-    """By number: the flags change first, then WRONG."""
+    """The expected outcome by number: the flags change first, then WRONG."""
     return {number: "wrong" if number // 2 % 2 else "correct" for number in range(8)}
 
 
@@ -94,8 +94,8 @@ def test_going_on_tries_what_is_missing_and_no_more(
 
 
 def test_ctrl_c_keeps_what_is_done(command: list[str]) -> None:
-    """As a terminal sends it: to the whole group of processes. Nothing lives on."""
-    # So many that they are not done before the signal comes, on however busy a host.
+    """A terminal sends SIGINT to the whole process group. No process lives on."""
+    # Enough candidates that the run is not finished before the signal comes, on any host.
     many = ["--param", "MORE=1:1000:1", "--check", "right.py:right", "--results", "r.jsonl"]
     with subprocess.Popen(
         [sys.executable, "-m", "minrpc", *command, *many],

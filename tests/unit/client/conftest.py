@@ -11,7 +11,7 @@ from minrpc import Device
 from tests.unit.client.device_model import OURS, DeviceModel, Traits
 from tests.unit.client.model_transport import ModelTransport
 
-# A model answers at once, and a missing answer is waited for by the model's own clock.
+# A model answers at once; waits for a missing answer use the model's own clock.
 TIMEOUT_S = 1.0
 
 
@@ -24,7 +24,7 @@ class Bench:
         self.device = self.connect(TIMEOUT_S)
 
     def connect(self, session_timeout_s: float) -> Device:
-        """A client of its own."""
+        """A separate client."""
         transport = self.transport
         return Device(
             transport, transport.owner, session_timeout_s=session_timeout_s, call_timeout_s=TIMEOUT_S
@@ -33,7 +33,7 @@ class Bench:
 
 @pytest.fixture
 def bench() -> Iterator[Bench]:
-    """This project's device."""
+    """A bench with a model of this project's device."""
     made = Bench()
     yield made
     made.device.close()
@@ -41,7 +41,7 @@ def bench() -> Iterator[Bench]:
 
 @pytest.fixture
 def make_bench() -> Iterator[Callable[..., Bench]]:
-    """Makes benches as `Bench` does, and closes them."""
+    """Makes benches, with the arguments of `Bench`, and closes them."""
     made: list[Bench] = []
 
     def make(traits: Traits = OURS, *, chunk: int = 65536, boot: bool = False) -> Bench:

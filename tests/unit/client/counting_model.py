@@ -19,7 +19,7 @@ FUNCTION = 50
 
 @dataclass
 class Timed:
-    """An evaluator that was asked for: of which function, how often, and with which options."""
+    """A requested evaluator: its function, its repeats and its options."""
 
     name: str
     number: int
@@ -32,10 +32,10 @@ class CountingModel:
     """Gives `model` counters, each with its width; a counter that it lacks is 0.
 
     A batch takes TIMER cycles, and EMPTY for each call of the empty function or FUNCTION of another.
-    batches: how many each repeat of a function takes, the last of them long enough.
+    batches: number of batches in each repeat of a function; the last is long enough.
     ran: called for each run of a function, with its batches.
     values: of a counter, by function, the same in each repeat; else 0.
-    evaluators: all that were asked for.
+    evaluators: all requested evaluators.
     slots: counters that the hardware counts at once.
     """
 
@@ -75,7 +75,8 @@ class CountingModel:
         return Function(0x80028000 + len(self.model.globals) - 1)
 
     def _measure(self, timed: Timed) -> bytes:
-        """As zephyr-app/runtime/evaluator.c lays it out: a header, the names, a row for each repeat."""
+        """The answer in the layout of zephyr-app/runtime/evaluator.c: a header, the names, a row for each
+        repeat."""
         timed.runs += 1
         columns = [name for name in timed.counters if name != "interrupts_masked"]
         if len(columns) > self.slots:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A device in Python, for tests of the client: the protocol as a device speaks it, no link, no time.
 
-It plays this project's device, or TVM's own of one version: those know one dialect and one arity of the time
-evaluator, and what they can't read stops them for good.
+It plays this project's device, or TVM's own of one version: TVM's devices know one dialect and one arity of
+the time evaluator, and a message that they can't read stops them for good.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def info_answer(
     longer: int = 0,
     wider: int = 0,
 ) -> bytes:
-    """What a device tells of itself: its numbers are 8192, 2, 3, ...; a later version is longer and wider."""
+    """A device's info: its numbers are 8192, 2, 3, ...; a later version is longer and wider."""
     each = 24
     count = len(regions) // each
     head = struct.pack("<I6H", version, 104 + longer, count, each + wider, len(options), len(build_id), 64)
@@ -66,12 +66,12 @@ def info_answer(
 
 
 class DeviceFailureError(Exception):
-    """Becomes the exception that the device answers."""
+    """Raised in the model to answer with an exception."""
 
 
 @dataclass
 class Traits:
-    """How one kind of device differs from another."""
+    """Properties of a kind of device."""
 
     dialects: Sequence[Dialect] = (Dialect.V0_8_0, Dialect.V0_7_0)
     arities: Sequence[int] = (8, 10, 11, 12)
@@ -92,13 +92,13 @@ TVM_0_18_0 = Traits((Dialect.V0_8_0,), (12,), 2048, True, False)
 
 @dataclass
 class DeviceModel:
-    """Bytes in by `receive`, bytes out.
+    """A device: `receive` takes bytes and returns the answer's bytes.
 
-    requests: all that were carried out.
+    requests: all executed requests.
     memory: live allocations by address.
     globals: its global functions by name. evaluators: function and repeats of each, by handle.
-    dead: it answers nothing any more.
-    mangle: what becomes of the bytes of each answer on their way out.
+    dead: True if it does not answer any more.
+    mangle: changes the bytes of each answer before they are sent.
     """
 
     traits: Traits = field(default_factory=Traits)
@@ -137,13 +137,13 @@ class DeviceModel:
         self._numbered = NumberedModel(self._answer)
 
     def boot(self) -> bytes:
-        """What it sends at boot; no session survives that."""
+        """The bytes that it sends at boot, which ends all sessions."""
         self._session_id = None
         self.memory.clear()
         return encode_frame(encode_message(0, MessageType.TERMINATE), first=True)
 
     def receive(self, data: bytes) -> bytes:
-        """What it answers to bytes of the link."""
+        """The answer to bytes of the link."""
         answers = b""
         for event in self._reader.feed(data):
             if isinstance(event, Frame) and not self.dead:

@@ -13,7 +13,8 @@ from tests.unit.client.device_model import DeviceModel
 
 
 class ModelClock:
-    """Time that passes only for who waits in vain: nothing here depends on how busy the host is."""
+    """A clock that advances only when a wait ends without an event, so that nothing depends on the host's
+    load."""
 
     def __init__(self) -> None:
         self.s = 0.0
@@ -22,7 +23,8 @@ class ModelClock:
         return self.s
 
     def wait(self, seconds: float) -> None:
-        """At least a microsecond: of a wait that only rounding left something would come to nothing."""
+        """Advance by at least a microsecond: a wait that is only a rounding error would not advance the
+        clock."""
         self.s += max(seconds, 1e-6)
 
     def sample(self, max_age_s: float = 0.0) -> ClockSample:
@@ -30,11 +32,11 @@ class ModelClock:
 
 
 class ModelTransport:
-    """Everything written is answered at once; `written` keeps it, one entry a write.
+    """A transport that answers each write at once; `written` has an entry for each write.
 
-    owner: for the client, so that its deadlines go by `clock`.
-    chunk: how many bytes a read returns at the most.
-    spoil: changes written bytes on their way.
+    owner: for the client, so that its deadlines use `clock`.
+    chunk: largest number of bytes that a read returns.
+    spoil: changes written bytes before the model gets them.
     """
 
     name = "model"
@@ -51,7 +53,7 @@ class ModelTransport:
         self._incoming = model.boot() if boot else b""
 
     def say(self, data: bytes) -> None:
-        """Let the far end send this by itself."""
+        """Make the far end send these bytes without a request."""
         self._incoming += data
 
     def write(self, data: bytes, timeout_s: float) -> None:

@@ -12,7 +12,7 @@ _BODY = HEADER.size + 1
 
 
 class NumberedModel:
-    """Of one session. answer: carries out an RPC packet; None when it has no answer."""
+    """The device's half of one session. answer: executes an RPC packet; returns None if it has no answer."""
 
     def __init__(self, answer: Callable[[bytes], bytes | None]) -> None:
         self._answer = answer
@@ -21,11 +21,11 @@ class NumberedModel:
 
     @staticmethod
     def takes(kind: int) -> bool:
-        """Whether messages of that type are for it."""
+        """True if messages of this type are numbered."""
         return kind in (MessageType.NUMBERED, MessageType.PROBE)
 
     def receive(self, message: bytes) -> bytes:
-        """The bytes that it sends for a message of the running session."""
+        """The bytes that answer a message of the running session."""
         session_id, kind = HEADER.unpack_from(message)
         if kind == MessageType.PROBE:
             known = message[HEADER.size :] == bytes([self._sequence]) and self._kept is not None

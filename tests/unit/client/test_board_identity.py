@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The device says which board it is; another than was named is refused."""
+"""The device reports its board; a board other than the named board is refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from minrpc.targets.qemu_command import strip
 
 @pytest.fixture
 def link(monkeypatch: pytest.MonkeyPatch) -> str:
-    """The URL of a device that says it is nucleo_f746zg/stm32f746xx."""
+    """The URL of a device that reports the board nucleo_f746zg/stm32f746xx."""
     asked = RpcClient.device_info
 
     def told(self: RpcClient, timeout_s: float | None = None) -> DeviceInfo:

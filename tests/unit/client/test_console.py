@@ -52,7 +52,8 @@ def test_text_over_the_link_is_found_from_the_first_character_on(bench: Bench) -
 
 
 def test_who_waits_for_text_hears_the_link(bench: Bench) -> None:
-    """Without any request: logs that a device sends by itself, between its boot and its first session too."""
+    """Without any request, the wait reads logs that a device sends by itself, also between its boot and its
+    first session."""
     bench.transport.say(encode_frame(encode_message(0, MessageType.LOG, b"warm")) + b"banner\r\n")
     bench.device.console.expect(r"(w\w+)\n", timeout=0)
     assert bench.device.console.match[1] == "warm"

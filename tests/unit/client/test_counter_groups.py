@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""More counters than the device has slots for are measured in groups, and the result says so."""
+"""If a device has too few slots for the counters, they are measured in groups, and the result says so."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.unit.timing.samples import EXACT, measured
 
 
 class Slots:
-    """A device with so many slots: each counter counts its own length."""
+    """A device with `slots` slots: each counter counts its own length."""
 
     def __init__(self, slots: int) -> None:
         self.slots = slots

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measuring in whole cycles: the counters that are asked for, of which source, and the values made of the
-answers."""
+"""Measuring in whole cycles: the requested counters, their sources, and the values from the answers."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ PEAKS = {"stack_bytes": 64, "arena_bytes": 64, "heap_bytes": 64}
 
 @dataclass
 class Outside:
-    """Counts 1000 and the batch's number, of each counter."""
+    """An outside source: each counter is 1000 plus the batch's number."""
 
     names: Mapping[str, str] = field(default_factory=lambda: {"instructions": ""})
     windows: int = 0
@@ -56,7 +55,7 @@ def counting(
     values: Callable[[str, str], int] = lambda *_: 0,
     target: Target | None = None,
 ) -> tuple[Device, CountingModel]:
-    """A device with these counters of its own, and `outside` beside."""
+    """A device with these counters, and the outside source `outside`."""
     model = DeviceModel()
     transport = ModelTransport(model)
     owner = replace(transport.owner, counters=outside, target=target)
@@ -64,7 +63,7 @@ def counting(
 
 
 def test_ten_repeats_unless_told_otherwise_and_what_measuring_costs() -> None:
-    """As the documentation of `measure` says."""
+    """The defaults in the documentation of `measure`."""
     device, _ = counting({})
     found = device.system_lib().measure("inc", number=20)(1)
     assert found.samples == (Sample(TIMER + 20 * FUNCTION, 20),) * 10
@@ -220,7 +219,7 @@ def test_memory_is_refused_where_nothing_tells_it(outside: Outside | None) -> No
 def test_interrupts_are_masked_where_the_device_can() -> None:
     device, model = counting(COUNTERS)
     device.system_lib().measure("inc", interrupts_masked=True, counters=["reads"])(1)
-    # The first tells whether the second has lost time.
+    # The first measurement shows whether the second has lost time.
     assert [evaluator.counters for evaluator in model.evaluators if evaluator.name] == [
         (),
         ("reads", "interrupts_masked"),

@@ -258,7 +258,7 @@ def test_out_of_memory_is_an_error_of_its_own(make_bench: Callable[..., Bench]) 
 def test_an_array_that_no_32_bits_count_is_refused_with_the_reason(
     bench: Bench, nbytes: int, too_long: bool
 ) -> None:
-    """A smaller one may fit once something is freed, or on another device."""
+    """A smaller array may fit after something is freed, or on another device."""
     with pytest.raises(DeviceMemoryError) as caught:
         bench.device.empty((nbytes,), "int8")
     assert ("an array takes less than 4 GiB" in caught.value.message) == too_long
@@ -313,7 +313,7 @@ def test_close_ends_the_session_and_is_done_once(make_bench: Callable[..., Bench
 
 
 def test_pieces_of_a_copy_keep_the_tensors_own_offset(bench: Bench) -> None:
-    """As of an array that a function returned, a view into another."""
+    """A function may return an array that is a view into another array."""
     whole = bench.device.array(np.arange(60_000, dtype=np.uint16).view(np.uint8))
     rpc = bench.device.rpc
     view = DLTensor(whole._tensor.data, to_dtype("uint8"), (50_000,), byte_offset=1000)
@@ -330,7 +330,7 @@ def test_pieces_of_a_copy_keep_the_tensors_own_offset(bench: Bench) -> None:
 @pytest.mark.parametrize("nbytes", [960, 6720])
 @pytest.mark.parametrize("upload", [True, False])
 def test_a_copy_has_the_time_that_the_slowest_link_takes(bench: Bench, nbytes: int, upload: bool) -> None:
-    """9600 baud, beside the limit of any call."""
+    """The time at 9600 baud is added to the limit of a call."""
     host = np.zeros(nbytes, np.uint8)
     array = bench.device.array(host)
     bench.model.dead = True
@@ -360,7 +360,7 @@ def test_what_is_on_a_device_knows_its_client(bench: Bench) -> None:
 
 
 def test_limits_are_those_of_a_device_that_a_target_opens(bench: Bench) -> None:
-    """So that who goes from `open_device` to a `Device` of his own waits as long."""
+    """A `Device` that the user constructs has the same limits as a device from `open_device`."""
     device, target = Device(bench.transport, bench.transport.owner), Target.named("posix")
     assert device.call_timeout_s == target.call_timeout_s
     began = bench.transport.clock.s
@@ -371,7 +371,7 @@ def test_limits_are_those_of_a_device_that_a_target_opens(bench: Bench) -> None:
 
 
 def test_numbered_requests_are_for_who_asks_for_them(bench: Bench) -> None:
-    """Inside one machine nothing is lost, and a device is asked nothing that is not needed."""
+    """Links inside a machine lose nothing, and the client sends no unneeded requests."""
     device = Device(bench.transport, bench.transport.owner)
     assert not device.resend
     device.connect()

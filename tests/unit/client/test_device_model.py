@@ -11,8 +11,7 @@ from tests.unit.client.device_model import DeviceModel
 from tests.vectors import Row, rows, to_bytes
 from tests.vectors.replay import replay
 
-# Cases that the Python device leaves to the real ones: it has no arena, no streams and no strict checks of
-# lengths.
+# Cases that the Python device does not support: it has no arena, no streams and no strict checks of lengths.
 _MODELLED = {
     "unknown_global_function_is_handle_0",
     "system_library",

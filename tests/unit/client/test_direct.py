@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies through shared memory: the arrays that are reached, the copies that must go over the link, and the
-proof."""
+"""Copies through shared memory: the arrays that can be reached, the copies that must go over the link, and
+the proof of the memory."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links lose and damage, devices reboot and die: each has its error, and the next call works."""
+"""Links lose and damage bytes, devices reboot and die: each case has its error, and the next call works."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_late_answer_is_not_taken_for_the_next(bench: Bench) -> None:
 
 
 def with_wrong_crc(frame: bytes) -> bytes:
-    """`frame` with another last byte; the last one that has nothing to do with an escape."""
+    """`frame` with a change in its last byte that is not part of an escape."""
     at = max(i for i in range(1, len(frame)) if START[0] not in (frame[i], frame[i - 1]))
     return frame[:at] + (b"\1" if frame[at] == 0 else b"\0") + frame[at + 1 :]
 
@@ -179,7 +179,7 @@ def test_an_answer_so_damaged_that_only_the_deadline_tells(bench: Bench) -> None
 def test_damage_to_another_message_does_not_disturb_the_answer(
     make_bench: Callable[..., Bench], other: bytes
 ) -> None:
-    """In one read with the answer, or long before it."""
+    """The damaged message comes in one read with the answer, or long before it."""
     for chunk in (65536, 1):
         bench = make_bench(chunk=chunk)
         inc = bench.device.system_lib()["inc"]
@@ -258,7 +258,7 @@ class Damaged(Unowned):
 
 
 def test_a_crash_in_the_devices_own_code_names_the_call_before() -> None:
-    """This call, or the failed one, may have damaged its memory."""
+    """The call before, or the failed call, may have damaged the device's memory."""
     model = DeviceModel()
     transport = ModelTransport(model)
     owner = Damaged(clock=transport.clock)
@@ -335,7 +335,7 @@ def test_any_damage_gives_the_right_answer_or_an_error(damage: list[tuple[int, i
 
 
 def test_the_first_of_two_answers_counts(bench: Bench) -> None:
-    """The second, which nobody asked for, came in the same bytes."""
+    """The second answer, to no request, came in the same bytes."""
     inc = bench.device.system_lib()["inc"]
     held: list[bytes] = []
 
@@ -353,7 +353,7 @@ def test_the_first_of_two_answers_counts(bench: Bench) -> None:
 
 
 def test_a_session_that_began_forgets_the_call_that_hung(bench: Bench) -> None:
-    """Else a later silence would be blamed on it."""
+    """Otherwise a later silence would be blamed on that call."""
     hang = bench.device.system_lib()["inc"]
     bench.model.dead = True
     with pytest.raises(DeadlineError):
@@ -396,7 +396,7 @@ def test_the_end_of_a_session_closes_a_link_of_its_own_only(keep_open: bool) -> 
 
 
 def test_sessions_on_another_link_are_counted_on(bench: Bench, make_bench: Callable[..., Bench]) -> None:
-    """Else objects of the first session there would pass for the second's."""
+    """Otherwise objects of the first session would seem to belong to the second."""
     rpc = bench.device.rpc
     rpc.restart()
     rpc.restart()

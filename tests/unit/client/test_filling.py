@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random elements against the generator as it is documented, in whole numbers; the compared values, and the
-rules."""
+"""Random elements compared with the documented generator in whole numbers; compared values, and refusals."""
 
 from __future__ import annotations
 
@@ -64,7 +63,7 @@ def test_the_first_element_of_seed_0_is_random123s() -> None:
 
 
 def test_no_seeds_sequence_is_a_window_of_anothers() -> None:
-    """No pair of neighbours stands in two of 300 sequences, at no distance; nor do single words."""
+    """No pair of neighbours, and no single word, occurs in two of 300 sequences at any distance."""
     seeds = [*range(100), *(seed << 32 for seed in range(1, 100)), *(2**64 - seed for seed in range(1, 102))]
     found = np.concatenate([random_values(2000, "uint64", seed) for seed in seeds])
     assert len(np.unique(found)) == len(found)
@@ -107,7 +106,7 @@ def exact(values: npt.NDArray[Any]) -> list[Fraction]:
 @pytest.mark.parametrize(("dtype", "precision"), [("float16", 11), ("float32", 24), ("float64", 53)])
 @given(SEEDS)
 def test_floats_are_the_highest_bits_as_a_fixed_point_number(dtype: str, precision: int, seed: int) -> None:
-    """As many as the type has of precision, from -1 to below 1."""
+    """The bits are as many as the type's precision; values are from -1 to below 1."""
     found = random_values((5,), dtype, seed)
     assert found.dtype == np.dtype(dtype)
     assert exact(found) == [fixed_point(word_of(seed, number), precision) for number in range(5)]
@@ -172,7 +171,7 @@ def test_a_device_that_has_them_gets_the_seed_as_64_signed_bits(bench: Bench) ->
 
 
 def test_arrays_are_equal_when_all_their_bytes_are(bench: Bench) -> None:
-    """With either of two different checksums the larger."""
+    """Arrays with different checksums differ, whichever is the larger."""
     item, other = np.array([1, 2, 3], np.int8), np.array([1, 2, 4], np.int8)
     for there, expected in ((item, other), (other, item)):
         array = bench.device.array(there)

@@ -54,7 +54,7 @@ def test_a_device_that_tells_nothing_of_that() -> None:
 
 
 def test_later_versions_append_to_each_part() -> None:
-    """To the fixed part, to each region, and at the end."""
+    """Fields are appended to the fixed part, to each region, and at the end."""
     later = answer(version=5, longer=8, wider=16) + b"more"
     assert DeviceInfo.parse(later).regions == REGIONS
     assert DeviceInfo.parse(later).build_id == "abcd"

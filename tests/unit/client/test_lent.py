@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The link's part of a failed test's report."""
+"""The link's messages in a failed test's report."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of the system library: by one question on our own devices, as TVM's clients ask on others."""
+"""Functions of the system library: by one question on this project's devices, by TVM's questions on
+others."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from tests.unit.client.device_model import OURS, TVM_0_7_0, TVM_0_8_0, TVM_0_18_
 
 
 def asked(bench: Bench) -> list[str]:
-    """The names that were asked for as global functions, in order."""
+    """The requested names of global functions, in order."""
     return [
         str(request.args[0])
         for request in bench.model.requests

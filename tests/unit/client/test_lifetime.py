@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays and functions give themselves back: never within a call, never to another session."""
+"""Arrays and functions are freed automatically: never within a call, never in another session."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies that are longer than the device's receive buffer, in one message where the device can take that."""
+"""Copies that are longer than the device's receive buffer: in one message if the device supports it."""
 
 from __future__ import annotations
 

@@ -34,14 +34,14 @@ KINDS = ("drop", "flip", "duplicate", "cut", "delay")
 
 
 def types_in(wire: Iterable[bytes]) -> set[int]:
-    """The types of all messages in it."""
+    """The types of all messages in the bytes."""
     reader = Deframer()
     events = [event for data in wire for event in reader.feed(data)]
     return {HEADER.unpack_from(event.payload)[1] for event in events if isinstance(event, Frame)}
 
 
 def use(device: Device) -> None:
-    """A little of everything."""
+    """Use all kinds of requests."""
     array = device.array(np.arange(3000, dtype=np.int16))
     assert array.numpy().tolist() == list(range(3000))
     assert device.system_lib()["inc"](1) == 2
@@ -80,7 +80,7 @@ def test_each_session_is_asked_anew() -> None:
         transport.say(model.boot())
         with pytest.raises(SessionTerminatedError):
             device.system_lib()["inc"](1)
-        del model.globals["minrpc.resend"]  # As if other firmware had been flashed.
+        del model.globals["minrpc.resend"]  # Simulates a device with other firmware.
         use(device)
 
 

@@ -38,7 +38,8 @@ def answer(sequence: int, body: bytes = b"ok") -> Numbered:
 
 @dataclass
 class Link:
-    """Brings the steps one by one, None for silence. sent: "request N" and "probe N". waits: in seconds."""
+    """A link that plays the steps in order; None is a silence. sent: "request N" and "probe N". waits: in
+    seconds."""
 
     steps: deque[Step]
     sent: list[str] = field(default_factory=list)
@@ -106,9 +107,8 @@ def test_an_answer_among_damage_is_taken() -> None:
 
 
 def test_waits_grow_with_each_silence_until_the_answer_is_there() -> None:
-    """Bytes in between change nothing: a device that sends in bursts would be asked after each of them.
-
-    And it would send the whole answer again for each time it was asked, all of them after the first.
+    """Single bytes in between change nothing: otherwise a device that sends in bursts would be probed after
+    each burst, and would send the whole answer again for each probe.
     """
     link = Link(deque([None, [], None, [Noise(b"x")], *[None] * len(PROBE_AFTER_S), [answer(1)]]))
     requests = NumberedRequests()
@@ -174,7 +174,7 @@ def test_half_a_piece_is_long_enough_to_tell(size: int, piece: int) -> None:
 
 @pytest.mark.parametrize("damage", [[None], [[Resend(0)]], [[DAMAGED]], [None, []], [[Resend(0)], []]])
 def test_any_repetition_is_damage_until_the_next_request(damage: list[Step]) -> None:
-    """Also when the bytes between it and the answer need no reaction."""
+    """This holds also if the bytes between the repetition and the answer need no reaction."""
     requests = NumberedRequests()
     Link(deque([*damage, [copy(1, FIRST_PIECE)]])).run(requests)
     assert requests.piece == FIRST_PIECE // 2

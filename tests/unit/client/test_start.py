@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a session starts when the device boots at the same time."""
+"""The start of a session while the device boots."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_start_is_sent_again_after_longer_and_longer_silences(
 def test_once_the_device_has_booted_its_answer_is_not_waited_for_long(
     make_bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The start that it was sent before may be lost: after `terminate` the next comes in 0.1 s."""
+    """The start before the boot may be lost: after `terminate` the next start is sent in 0.1 s."""
     bench = make_bench()
     clock, receive, starts = bench.transport.clock, bench.model.receive, []
 

@@ -18,7 +18,7 @@ INFO = DeviceInfo.parse(info_answer())
 
 
 def heap(bench: Bench, used: int, peak: int) -> list[list[object]]:
-    """Let the device tell its heap; what it is asked for that is kept."""
+    """Make the device report its heap; the requests for it are kept."""
     asked: list[list[object]] = []
 
     def answer(args: object) -> bytes:

@@ -50,7 +50,7 @@ def test_what_came_since(tree: CallTree) -> None:
 
 
 def test_below_a_function_is_all_that_it_calls() -> None:
-    """`leaf` is called by `work` and by others: only the first is below `work`."""
+    """`leaf` is called by `work` and by other functions: only calls by `work` are below `work`."""
     tree = CallTree(["?", "main", "work", "leaf", "leaf"], [0, 0, 1, 2, 1], [0, 1, 2, 4, 8], [0, 1, 1, 3, 5])
     found = tree.below("work", "(rest)")
     assert [(row.name, row.own, row.calls) for row in found.rows()] == [

@@ -14,7 +14,7 @@ from minrpc.counters.constant_time import _Tracer
 
 class _NoCounters:
     def keep_trace_from(self, _step: int) -> None:
-        """As QemuCounters."""
+        """See `QemuCounters`."""
 
 
 def test_a_failure_names_its_input() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Coverage by counts: which lines, how files look, and that several processes add up."""
+"""Coverage by counts: the lines, the files, and the sum over several processes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ int main(int argc, char **argv)
 
 
 def executed_lines_of_gcov(directory: Path) -> set[int]:
-    """Lines that gcov has as executed: another witness."""
+    """Lines that gcov reports as executed: another witness."""
     command = ["gcc", "-O0", "--coverage", "short.c", "-o", "short"]
     subprocess.run(command, cwd=directory, check=True)
     subprocess.run(["./short"], cwd=directory, check=True)
@@ -71,7 +71,7 @@ def test_lines_that_share_an_address_are_all_executed(tmp_path: Path) -> None:
     twice = next(function for function in image.functions if function.name == "twice")
     (lines,) = covered_lines(image, [(None, dict.fromkeys(range(twice.start, twice.end), 3))], Path).values()
     ours = {number for number, count in lines.items() if count == 3}
-    # gcov counts the function's first line at its name, the line table at its brace.
+    # gcov counts a function's first line at its name; the line table has it at its brace.
     body = {3, 4, 5, 6}
     assert expected & body == {3, 5}
     assert ours == {4, 5, 6}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions, code and the timed window, as ELF files of the host's compiler have them."""
+"""Functions, code and the timed window in ELF files of the host's compiler."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_static_functions_of_a_name_have_rows_of_their_own(
 
 
 def test_static_functions_of_a_name_in_loaded_code_have_rows_of_their_own(tmp_path: Path) -> None:
-    """A symbol of the linker's script at the first of them is not its name."""
+    """A linker script's symbol at the first function's address is not its name."""
     for index, name in enumerate(("a.c", "b.c")):
         (tmp_path / name).write_text(f"{STATIC}int f{index}(volatile int *x) {{ return twice(x); }}\n")
     (tmp_path / "first.s").write_text(".text\n.globl first\nfirst:\n")

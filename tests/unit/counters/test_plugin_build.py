@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plugin: the interface asked for, a single build, and the error where there is none."""
+"""The plugin: the interface version, a single build, and the error without a compiler."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_without_a_compiler_it_says_so(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def installed(library: Path, image: Image) -> int:
-    """The answer of the plugin's entry to memory as this package lays it out: it looks there before it
-    needs QEMU."""
+    """The result of the plugin's entry function for memory in this package's layout: it checks the memory
+    before it needs QEMU."""
     with QemuCounters(image) as counters:
         (descriptor,) = counters.descriptors
         word = ctypes.c_char_p(f"fd={descriptor}".encode())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs of a constant-time check: which there are, and which textbook leaks they tell apart."""
+"""Inputs of a constant-time check: their kinds, and the textbook leaks that they find."""
 
 from __future__ import annotations
 
@@ -89,6 +89,6 @@ def test_what_can_not_be_tried_is_refused() -> None:
 
 
 def test_a_secret_is_not_equal_to_itself() -> None:
-    """No input is told as equal to another argument where there is none of its size."""
+    """No input is described as equal to another argument if no other argument has its size."""
     made = secret_inputs([np.zeros(16, np.uint8), np.zeros(8, np.uint8)], {0})
     assert "equal to another argument" not in str(made)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instructions whose time depends on their operands: encodings as GNU as has them."""
+"""Instructions whose time depends on their operands, in the encodings of GNU as."""
 
 from __future__ import annotations
 

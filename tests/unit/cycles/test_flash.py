@@ -23,7 +23,7 @@ def at(address: int) -> Instruction:
 @pytest.mark.parametrize(
     ("states", "width", "took", "due"),
     [
-        (2, 64, 1, {}),  # Four cycles a line; the next is there after three.
+        (2, 64, 1, {}),  # A line takes four cycles; the next line is read after three.
         (5, 64, 1, {4: 2, 8: 2}),
         (5, 64, 2, {}),
         (5, 128, 1, {}),
@@ -40,8 +40,8 @@ def test_straight_code_waits_for_what_the_line_before_does_not_hide(
 @pytest.mark.parametrize(
     ("to", "due"),
     [
-        (0x1002, (0, 3)),  # In the line: nothing, and its time goes on.
-        (0x1008, (6 - 3, 0)),  # The next line is on its way for three cycles.
+        (0x1002, (0, 3)),  # A jump within the line waits for nothing, and the line's time goes on.
+        (0x1008, (6 - 3, 0)),  # The next line has been read for three cycles.
         (0x1010, (5, 0)),
         (0x0FF8, (5, 0)),
     ],

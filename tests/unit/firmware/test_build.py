@@ -17,7 +17,7 @@ from minrpc.firmware.firmware import elf_sizes
 
 WAIT_S = 60.0
 POSIX = PLATFORMS["posix"]
-# CMake need not find out what the compiler is, which takes longer than all else.
+# CMake gets the compiler's properties: finding them takes longer than the rest of the build.
 CMAKE = """cmake_minimum_required(VERSION 3.20)
 set(CMAKE_C_COMPILER_FORCED TRUE)
 set(CMAKE_C_COMPILER_ID_RUN TRUE)
@@ -118,7 +118,7 @@ def test_a_configuration_that_fails_is_tried_anew(root: Path) -> None:
 
 
 def test_a_tree_that_was_left_half_configured_is_made_anew(root: Path) -> None:
-    """As a harness leaves it that is killed while CMake runs."""
+    """A harness that is killed while CMake runs leaves such a tree."""
     build(Target(POSIX), root=root)
     (tree,) = [path for path in (cache_home() / "work").iterdir() if path.is_dir()]
     (tree / ".minrpc-note").unlink()
@@ -144,7 +144,7 @@ def test_a_failure_of_sources_that_change_meanwhile_is_not_the_last_word(root: P
 
 
 def edits_itself(root: Path, text: str, then: str) -> None:
-    """Let the first build, and that one only, change the source and end with the command `then`."""
+    """Make only the first build change the source and end with the command `then`."""
     marker, script = root / "edited", root / "edit.sh"
     script.write_text(f"[ -e {marker} ] && exit\ntouch {marker}\necho '{text}' > {main_c(root)}\n{then}\n")
     lists = main_c(root).with_name("CMakeLists.txt")
@@ -194,7 +194,7 @@ def test_a_cache_that_can_not_be_made(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_sizes_are_those_of_binutils(root: Path) -> None:
-    """Flash has what lies between sections, too: at most a page for each of the program's few segments."""
+    """Flash includes gaps between sections: at most a page for each of the program's few segments."""
     elf = build(Target(POSIX), root=root).elf
     text, data, bss = map(
         int, subprocess.check_output(["size", str(elf)], text=True).splitlines()[1].split()[:3]
@@ -205,7 +205,7 @@ def test_sizes_are_those_of_binutils(root: Path) -> None:
 
 
 def test_blanks_and_letters_in_all_paths(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the checkout, the cache, the user's sources and headers."""
+    """The paths are those of the checkout, the cache, the user's sources and headers."""
     home = tmp_path / "Mein Föhn"
     project, headers = home / "prö j", home / "prö j" / "ínc dir"
     headers.mkdir(parents=True)
@@ -225,7 +225,7 @@ def test_blanks_and_letters_in_all_paths(root: Path, tmp_path: Path, monkeypatch
 
 
 def test_a_harness_that_is_killed_in_a_build_leaves_nothing_that_runs(root: Path) -> None:
-    """And the next build waits for nobody, takes nothing half made, and is right."""
+    """The next build waits for no process, uses no unfinished file, and is right."""
     script, started = root / "hang.sh", root / "started"
     script.write_text(
         f"[ -e {started} ] && exit\necho $$ > {started}.part\nmv {started}.part {started}\nexec sleep 1000\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cache that can't be written, as a user meets it."""
+"""The errors that a user gets if the cache can't be written."""
 
 from __future__ import annotations
 

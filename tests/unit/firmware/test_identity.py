@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a firmware's name stands for: all that its build read, and nothing of where it lies."""
+"""A firmware's name depends on all files that its build read, and not on their place."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from minrpc.firmware.recipes import recipe_for
 from minrpc.host import session
 
 POSIX = PLATFORMS["posix"]
-# CMake need not find out what the compiler is, which takes longer than all else.
+# CMake gets the compiler's properties: finding them takes longer than the rest of the build.
 CMAKE = """cmake_minimum_required(VERSION 3.20)
 set(CMAKE_C_COMPILER_FORCED TRUE)
 set(CMAKE_C_COMPILER_ID_RUN TRUE)
@@ -90,12 +90,12 @@ def status(firmware: Firmware) -> int:
 
 
 def known(root: Path) -> bool:
-    """Whether what is there now has been built."""
+    """True if the present state has been built."""
     return store.find(recipe_for(POSIX, root)) is not None
 
 
 def test_each_file_of_the_users_counts(root: Path) -> None:
-    """Changed or gone, whatever kind of file it is, and however old the change looks."""
+    """A change is found in any kind of file, for changed and deleted files, with any time stamp."""
     assert status(build(Target(POSIX), root=root)) == 5
     files = [path for path in port(root).rglob("*") if path.is_file()]
     assert len(files) == len(FILES) + 1
@@ -111,7 +111,7 @@ def test_each_file_of_the_users_counts(root: Path) -> None:
 
 
 def test_all_that_the_build_opened_is_known(root: Path, tmp_path: Path) -> None:
-    """The kernel says what was opened; only what programs are made of may be missing."""
+    """The kernel reports the opened files; only the files of programs themselves may be missing."""
     trace = tmp_path / "trace"
     traced(trace, root)
     opened = {path for path in opened_files(trace) if not path.is_relative_to(cache_home())}
@@ -157,8 +157,8 @@ def opened_files(trace: Path) -> set[Path]:
 
 
 def part_of_a_program(path: Path) -> bool:
-    """Shared libraries, locales, Python's own files; what CMake's program always brings along; and ours that
-    starts a command."""
+    """Shared libraries, locales, Python's own files; the files that CMake's program always opens; and the
+    session leader of this package."""
     text = str(path)
     if path == Path(session.__file__):
         return True
@@ -205,7 +205,7 @@ def test_a_file_of_no_concern_does_not_count(root: Path) -> None:
 
 
 def test_what_is_older_than_the_build_is_still_built(root: Path) -> None:
-    """As a file comes from an archive: ninja alone would not see it."""
+    """A file from an archive has an old time stamp: ninja alone would not see it."""
     build(Target(POSIX), root=root)
     main = port(root) / "main.c"
     main.write_text(main.read_text().replace("user()", "3 * user()"))
@@ -267,7 +267,7 @@ def test_platforms_that_differ_in_how_they_run_share_a_build(root: Path) -> None
 
 
 def test_after_a_failed_build_what_was_missing_may_come(root: Path) -> None:
-    """CMake looks once for what is not there, and keeps that it was not there."""
+    """CMake searches for a missing file once, and remembers that it was missing."""
     lists = port(root) / "CMakeLists.txt"
     looks = "include(more.cmake)\nfind_file(EXTRA extra.c PATHS ${CMAKE_SOURCE_DIR}/module)"
     lists.write_text(CMAKE.replace("include(more.cmake)", looks))
@@ -297,7 +297,7 @@ def test_ctrl_c_in_a_build_leaves_no_compiler(root: Path, tmp_path: Path) -> Non
 
 
 def runs(pid: int) -> bool:
-    """Whether the process is there; one that waits for its parent to look is not."""
+    """True if the process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     except FileNotFoundError:
@@ -312,7 +312,7 @@ def test_a_quick_look_sees_each_change(tmp_path: Path) -> None:
         os.utime(path, (1e9, 1e9))
     none: frozenset[str] = frozenset()
     inputs = Inputs(frozenset({str(file)}), none, frozenset({str(directory)}), none, none)
-    assert not Look.at("x", inputs).holds()  # Both were made just now: too young to be trusted.
+    assert not Look.at("x", inputs).holds()  # Both are too new to be trusted.
     until_old(file, directory)
     look = Look.at("x", inputs)
     assert look.holds()
@@ -331,7 +331,7 @@ def test_a_quick_look_sees_names_that_come(tmp_path: Path) -> None:
 
 
 def until_old(*paths: Path) -> None:
-    """Until the clock that files are stamped with has gone on by far more than a tick."""
+    """Wait until the clock of file times has advanced by much more than a tick."""
     newest = max(path.stat().st_ctime for path in paths)
     while time.time() < newest + 0.1:
         os.sched_yield()
@@ -406,7 +406,7 @@ def test_a_limit_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("root")
 def test_what_killed_processes_left_goes_with_the_cleaning() -> None:
-    """After a day what was compiled then, after 30 days what was half written."""
+    """Remains of compilations are deleted after a day, unfinished entries after 30 days."""
     day = 24 * 3600.0
     ages = {"scratch/killed": 2, "scratch/runs": 0.5, "objects/.half": 31, "models/.half": 2}
     ages |= {"objects/list.json": 31, "objects/young.json": 2}

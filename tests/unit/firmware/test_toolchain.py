@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which compiler is taken, with SDKs and compilers made up in a temporary directory."""
+"""The choice of a compiler, with simulated SDKs and compilers in a temporary directory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from minrpc.firmware.toolchain import base_extensions, debian_toolchain, find_sd
 
 @pytest.fixture(autouse=True)
 def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home without anything, and a PATH with one directory; that one is returned."""
+    """An empty home, and a PATH with one directory, which is returned."""
     bin_dir = tmp_path / "bin"
     bin_dir.mkdir()
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -27,7 +27,7 @@ def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def make_compiler(
     bin_dir: Path, name: str, *, fixed_header: bool = True, picolibc: bool = True, libgcc_class: int = 1
 ) -> None:
-    """A program that answers questions to GCC. libgcc_class: 1 for 32 bits, 2 for 64, as ELF has it."""
+    """Write a program that answers like GCC. libgcc_class: ELF's class, 1 for 32 bits, 2 for 64."""
     libgcc = bin_dir / f"{name}-libgcc.a"
     libgcc.write_bytes(b"!<arch>\nmember  \x7fELF" + bytes([libgcc_class]))
     fixed = "/gcc/include-fixed/limits.h" if fixed_header else "include-fixed/limits.h"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user's own C in a firmware, from a minrpc.toml: included files count, the directory does not."""
+"""A user's own C in a firmware, from a minrpc.toml: its identity includes included files, and not the
+directory."""
 
 from __future__ import annotations
 

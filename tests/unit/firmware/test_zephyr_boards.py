@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boards by their name alone: platforms made of a board's facts, and the facts of each Zephyr that is
-here."""
+"""Boards by their name alone: platforms from a board's facts, and the facts in each installed Zephyr."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A build of somebody else's: the start of the firmware in it."""
+"""The start of firmware in a build that this package did not make."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which Zephyr is taken, with workspaces made up in a temporary directory."""
+"""The choice of a Zephyr, with simulated workspaces in a temporary directory."""
 
 from __future__ import annotations
 

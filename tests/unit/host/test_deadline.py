@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deadlines: the arithmetic with made-up clocks, the reading with real processes."""
+"""Deadlines: the arithmetic with simulated clocks, the readings with real processes."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_charge(start: ClockSample, end: ClockSample, charged: float) -> None:
 Doing = Literal["runs", "queues", "sleeps"]
 _DOING = st.sampled_from(get_args(Doing))
 SCHEDULES = st.lists(st.tuples(st.integers(1, 1000), _DOING, _DOING), max_size=50)
-"""Milliseconds, and the states of the device and of this process in them."""
+"""A schedule: milliseconds, and the states of the device and of this process in each."""
 
 
 def _after(schedule: list[tuple[int, Doing, Doing]]) -> ClockSample:
@@ -124,7 +124,7 @@ def _spent(slices: list[tuple[int, Doing]], doing: tuple[Doing, ...]) -> float:
 
 @given(SCHEDULES)
 def test_no_schedule_hides_what_the_device_ran(schedule: list[tuple[int, Doing, Doing]]) -> None:
-    """And none charges time in which it stood in the queue."""
+    """No schedule charges time that the device waited in the queue."""
     end = _after(schedule)
     charged = charged_between(ClockSample(0.0), end)
     waited = _spent([(length, doing) for length, doing, _ in schedule], ("queues",))
@@ -141,7 +141,7 @@ def test_on_a_free_host_all_time_counts(schedule: list[tuple[int, Doing, Doing]]
 
 
 def test_a_device_that_runs_uses_up_its_budget_on_a_busy_host(now: Now, clock: FakeClock) -> None:
-    """Each second the device runs 0.1 s, and both stand in the queue for the rest."""
+    """In each second the device runs for 0.1 s, and both processes wait in the queue for the rest."""
     deadline = Deadline("call", 0.3, clock)
     for _ in range(3):
         now.s += 1.0
@@ -218,7 +218,7 @@ def test_parse_schedstat() -> None:
 
 @pytest.fixture
 def busy() -> Iterator[subprocess.Popen[str]]:
-    """A process that computes when it is told to, and says when it has."""
+    """A process that computes on request and reports when it has finished."""
     script = "import sys\nfor line in sys.stdin:\n sum(range(3_000_000)); print('done', flush=True)"
     process = subprocess.Popen(
         [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -343,7 +343,7 @@ def test_a_write_goes_on_where_it_was_cut() -> None:
 
 
 def test_time_in_our_own_queue_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of an answer that is there we know only once we have had our turn."""
+    """This process can only see an answer after it has had its turn on the processor."""
     queued = {os.getpid(): 1.0, 4242: 5.0}
     monkeypatch.setattr(module, "read_threads", lambda pid: {pid: ThreadTimes(0.0, queued[pid])})
     clock = ProcessClock(4242)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results take the place of files, and of nothing else."""
+"""Results replace files, and nothing else."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ child.wait()
 
 
 def test_the_whole_group_ends() -> None:
-    """Not its leader alone: its children would go on, with their memory and ports."""
+    """All processes of the group end: children of its leader would keep their memory and ports."""
     process = subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, start_new_session=True)
     assert process.stdout is not None
     child = os.pidfd_open(int(process.stdout.readline()))
@@ -64,7 +64,7 @@ def test_what_a_command_prints_is_in_the_log(log: Path) -> None:
     assert log.read_text().splitlines()[1:] == ["one", "two"]
 
 
-# As ninja does: its child has a process group of its own.
+# As with ninja, the child has a process group of its own.
 BUILD = """
 import subprocess, sys
 children = [subprocess.Popen(["sleep", "1000"], process_group=0) for _ in range(2)]
@@ -82,7 +82,8 @@ signal.pause()
 
 
 def test_a_killed_harness_takes_all_of_its_build_along(log: Path) -> None:
-    """Also children of the build in groups of their own, of which the kernel tells nobody."""
+    """This includes children of the build in their own groups, whose parent's end the kernel does not
+    report."""
     with contextlib.ExitStack() as undo:
         harness = undo.enter_context(
             subprocess.Popen([sys.executable, "-c", HARNESS], cwd=log.parent, stdout=subprocess.PIPE)

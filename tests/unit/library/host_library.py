@@ -63,7 +63,7 @@ class HostLibrary:
         return make_struct(self.declarations.types[name], name, values)
 
     def call(self, name: str, *given: object) -> Any:  # noqa: ANN401 - what C returns
-        """Call through the thunk, in memory of this process."""
+        """Call the function through its thunk, in memory of this process."""
         plan = plan_call(self.functions[name], given, 8)
         memory = ctypes.create_string_buffer(max(plan.frame.size, 1) + 64)
         base = -(-ctypes.addressof(memory) // 64) * 64
@@ -75,7 +75,7 @@ class HostLibrary:
         return plan.finish(result)
 
     def call_thunk(self, name: str, arguments: Sequence[object]) -> Any:  # noqa: ANN401 - what C returns
-        """As a device does. Raises RuntimeError with the thunk's text."""
+        """Call the thunk as a device does. Raises RuntimeError with the thunk's text."""
         count = len(arguments)
         values, codes = (_Value * (count + 1))(), (ctypes.c_int * (count + 1))()
         for index, argument in enumerate(arguments):

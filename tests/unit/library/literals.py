@@ -59,7 +59,7 @@ _VECTORS = {"float": 4, "int32_t": 4, "int16_t": 8, "uint8_t": 16, "int8_t": 4, 
 class Literal:
     """A type: its name in C, the definitions it needs, and `value`, whose literal is `text`.
 
-    leaves: for each member an expression to put behind a variable's name, and its type.
+    leaves: for each member an expression to append to a variable's name, and its type.
     """
 
     ctype: str

@@ -56,7 +56,7 @@ class Struct:
     members: list[tuple[str, str, int, int]]
 
     def source(self) -> str:
-        """Its definition, and the functions that read and write one."""
+        """The struct's definition, and the functions that read and write it."""
         lines, folds, fills = [], [], []
         for name, ctype, count, bits in self.members:
             lines.append(f"\t{ctype} {name}{f'[{count}]' if count else ''}{f' : {bits}' if bits else ''};\n")
@@ -78,7 +78,7 @@ class Struct:
         )
 
     def ctypes_class(self) -> type[ctypes.Structure]:
-        """The same for ctypes."""
+        """The struct as a ctypes class."""
         members: list[Any] = []
         for name, ctype, count, bits in self.members:
             kind = _SCALARS[ctype][0]
@@ -96,7 +96,7 @@ class Call:
     struct: Struct | None = None
 
     def text(self, name: str = "") -> str:
-        """As in a prototype."""
+        """The parameter or result in a prototype."""
         base = f"struct {self.struct.name}" if self.struct else self.ctype
         star = "*" if self.kind.endswith(("array", "*")) else ""
         const = "const " if self.kind.startswith("const") else ""
@@ -105,14 +105,14 @@ class Call:
 
 @dataclass
 class Prototype:
-    """One function."""
+    """A function: its name, result and parameters."""
 
     name: str
     result: Call | None
     parameters: list[Call]
 
     def source(self) -> str:
-        """Its definition."""
+        """The function's definition."""
         shown = (
             ", ".join(parameter.text(f"p{index}") for index, parameter in enumerate(self.parameters))
             or "void"
@@ -176,12 +176,12 @@ class Program:
         return "\n".join([_HEAD, *parts])
 
     def references(self) -> str:
-        """Further C: `call_NAME` for each function."""
+        """Further C source: `call_NAME` for each function."""
         return "\n".join(function.reference() for function in self.functions)
 
 
 def random_program(random: Random, functions: int, structs: int = 6) -> Program:
-    """As many functions over as many structs."""
+    """A program with `functions` functions over `structs` structs."""
     made = [_struct(random, f"s{index}") for index in range(structs)]
     program = Program(made, [_prototype(random, f"f{index}", made) for index in range(functions)])
     program.classes = {item.name: item.ctypes_class() for item in made}
@@ -192,7 +192,7 @@ def _struct(random: Random, name: str) -> Struct:
     members = []
     bit_fields = random.random() < 0.2
     for index in range(random.randint(1, 6)):
-        # Bit fields among themselves: ctypes' layout of the members after a bit-field is not C's.
+        # Structs have only bit fields or none: ctypes' layout of members after a bit field differs from C's.
         ctype = random.choice(["int32_t", "uint32_t"] if bit_fields else list(_SCALARS))
         bits = random.randint(2, 20) if bit_fields else 0
         count = random.randint(1, 5) if not bits and random.random() < 0.2 else 0
@@ -215,7 +215,7 @@ def _prototype(random: Random, name: str, structs: list[Struct]) -> Prototype:
 
 
 def random_scalar(random: Random, ctype: str, bits: int = 0) -> Any:  # noqa: ANN401 - of any type
-    """A value of the type, often one of its ends."""
+    """A value of the type, often its smallest or largest."""
     if ctype == "bool":
         return random.random() < 0.5
     if "int" not in ctype:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of a library's types and variables, and other than names."""
+"""Names of a library's types and variables, and keys that are not names."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def test_a_pointer_that_is_written_is_an_address_for_other_functions(library: Ho
 
 
 def test_bit_fields_are_not_lost_in_a_returned_array(library: HostLibrary) -> None:
-    """numpy has no bit fields, so an array of such structs would lack members without a word."""
+    """numpy has no bit fields, so an array of such structs would lack members silently."""
     with pytest.raises(TypeError, match=r"numpy has no bit fields \(kind, length\): give a list of structs"):
         library.call("scan", out(2), 2)
 
@@ -198,7 +198,7 @@ def test_a_vector_takes_its_elements_in_a_row(library: HostLibrary, value: objec
 
 
 def test_a_pointer_to_an_empty_array_is_that_array(library: HostLibrary) -> None:
-    """It lies at an address of its own, which the function may hand on."""
+    """The array has an address of its own, which the function may return."""
     holder, empty = library.struct("holder"), np.zeros(0, np.int16)
     library.call("hold", holder, empty)
     assert holder.p is empty
@@ -210,6 +210,6 @@ def test_an_address_is_a_whole_number() -> None:
 
 
 def test_a_text_with_a_nul_is_refused(library: HostLibrary) -> None:
-    """C ends the text there; bytes say that more is meant."""
+    """C ends the text at the NUL character; bytes can contain NUL characters."""
     with pytest.raises(ValueError, match=r"'a\\x00b' has a NUL character"):
         library.call("length", "a\0b")

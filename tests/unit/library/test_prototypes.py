@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random prototypes: a call through types from debug information and a thunk against the same call in C.
+"""Random prototypes: a call by types from debug information and a thunk, compared with the same call in C.
 
 ctypes only hands over addresses: libffi passes some structs wrong (an int64 and a float, after other
 arguments).
@@ -43,7 +43,7 @@ def test_random_prototypes_agree_with_calls_in_c(seed: int, flags: tuple[str, ..
 
 
 def check_call(program: Program, function: Prototype, library: HostLibrary, random: Random) -> None:
-    """One call both ways: the result, and all written bytes."""
+    """Compares a call both ways: the result, and all written bytes."""
     ours: list[Any] = []
     theirs: list[Any] = []
     for parameter in function.parameters:
@@ -126,7 +126,7 @@ def test_a_value_of_another_shape_is_refused(source: str, reason: str, tmp_path:
 
 @pytest.mark.parametrize("version", ["-gdwarf-4", "-gdwarf-5"])
 def test_a_function_in_a_hot_and_a_cold_part_can_be_called(version: str, tmp_path: Path) -> None:
-    """Debug information has ranges for its code then, no first address."""
+    """The debug information then has ranges for its code, and no first address."""
     text = """
 __attribute__((cold, noinline)) void seldom(int *x) { *x += 1000; }
 int split(int x) { if (x > 7) { seldom(&x); x *= 3; seldom(&x); } return x + 1; }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A kept layout sends the same bytes as a plan, and is used only where the arguments fit it."""
+"""A kept layout sends the same bytes as a plan, and is used only if the arguments fit it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sources as a person writes them: lists, and texts where lists would be one word."""
+"""Sources as a user writes them: lists, and texts in place of lists of one word."""
 
 from __future__ import annotations
 

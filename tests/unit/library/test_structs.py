@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Structs as Python values: a written member is replaced, and no other byte."""
+"""Structs as Python values: writing a member changes its bytes and no other."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def pointed() -> tuple[StructValue, np.ndarray, np.ndarray]:
 
 
 def target(value: StructValue, member: str) -> object:
-    """The object behind the pointer in that member."""
+    """The object to which the pointer in this member points."""
     found: object = getattr(value, member).p
     return found
 

@@ -56,7 +56,7 @@ def test_the_end_of_a_device_is_the_end_of_its_console() -> None:
 
 @pytest.fixture
 def one_uart() -> tuple[Device, MemoryTransport]:
-    """A device whose text comes over its link, and the far end of that."""
+    """A device whose text comes over its link, and the link's far end."""
     near, far = memory_pair()
     return Device(near), far
 

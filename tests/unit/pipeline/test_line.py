@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The line: each of its values is a possible start, and closing ends what was started for it, no more."""
+"""The pipeline: each of its values is a possible start, and closing ends only the processes started for
+it."""
 
 from __future__ import annotations
 
@@ -106,7 +107,7 @@ def test_what_the_caller_started_goes_on(posix: Firmware) -> None:
 
 
 def test_a_device_that_is_closed_is_not_started_anew_by_another_layout(posix: Firmware) -> None:
-    """Nobody would end the started process."""
+    """No owner would end the started process."""
     with open_device(posix) as device:
         process = process_of(device)
     with start(posix) as running:

@@ -28,7 +28,7 @@ from tests.unit.client.device_model import DeviceModel
 
 
 def serve(fd: int) -> None:
-    """Be a device on the terminal `fd` until its other side is gone."""
+    """Act as a device on the terminal `fd` until its other side is closed."""
     model = DeviceModel()
     while True:
         try:
@@ -64,7 +64,7 @@ def served_port(port: tuple[str, int]) -> Iterator[str]:
 
 
 def test_a_device_by_its_port(served_port: str) -> None:
-    for _ in range(2):  # The port is let go of at the end of each.
+    for _ in range(2):  # The port is released at the end of each.
         with open_device(serial_port=served_port) as device:
             assert device.system_lib()["inc"](1) == 2
             assert served_port in device.name

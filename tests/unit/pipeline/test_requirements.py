@@ -51,7 +51,7 @@ def test_a_machine_with_everything_lacks_nothing(programs: Path) -> None:
 
 
 def test_a_compiler_without_its_library(programs: Path) -> None:
-    """GCC prints a file's name as it was given when it does not find it."""
+    """GCC prints the given name of a file that it does not find."""
     for name in ("cmake", "ninja"):
         add(programs, name, f"{name} 3")
     add(programs, "arm-none-eabi-gcc", "picolibc.specs")

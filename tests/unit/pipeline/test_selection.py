@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which devices are selected, and why others are left out."""
+"""The selected devices, and the reasons for those left out."""
 
 from pathlib import Path
 
@@ -15,12 +15,12 @@ QEMU = Requirement("qemu-system-arm", problem="not installed", command="sudo apt
 
 
 def nothing_missing(platform: Platform) -> list[Requirement]:
-    """A machine that has everything."""
+    """A machine with all tools."""
     return []
 
 
 def no_arm(platform: Platform) -> list[Requirement]:
-    """A machine without anything for Arm."""
+    """A machine without tools for Arm."""
     return [GCC, QEMU] if platform.arch == "arm" else []
 
 
@@ -31,7 +31,7 @@ def _no_user_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def names(selection: Selection) -> list[str]:
-    """The tests' own."""
+    """The tests' own platforms."""
     return [target.name for target in selection.targets]
 
 

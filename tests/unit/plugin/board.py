@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A board on a terminal, as a process: the posix firmware behind it; SIGUSR1 is its reset button.
 
-Its arguments: the firmware, and where its terminal is to be found. It prints its process id when it is ready.
+Its arguments: the firmware, and the path of its terminal. It prints its process id when it is ready.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main(elf: str, path: Path) -> None:
     signal.signal(signal.SIGUSR1, lambda *_: None)
     signal.set_wakeup_fd(pressed)
     print(os.getpid(), flush=True)
-    dead = False  # The firmware has crashed: bytes that are sent to it are lost.
+    dead = False  # The firmware has crashed: bytes sent to it are lost.
     while True:
         heard = [] if dead else [board.link]
         ready, _, _ = select.select([master, *heard, button, sys.stdin], [], [])

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""numpy can be loaded once in a process only, and pytester forgets the modules of a run inside a test."""
+"""numpy can be loaded only once in a process, and pytester removes modules that a run inside a test has
+loaded."""
 
 import numpy as np  # noqa: F401

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boards of a hardware map shared by workers and by runs: eight simulated ones behind terminals."""
+"""Boards of a hardware map shared by workers and by runs: eight simulated boards behind terminals."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def pytest_run(rack: Path, name: str, workers: str) -> subprocess.Popen[str]:
 
 @contextmanager
 def ser2net(config: Path, ports: int) -> Iterator[None]:
-    """ser2net, once it listens on so many ports."""
+    """ser2net, after it listens on these ports."""
     argv = ["ser2net", "-n", "-d", "-c", str(config), "-u"]
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         wanted = set(re.findall(r"127\.0\.0\.1,(\d+)", config.read_text()))
@@ -157,7 +157,7 @@ def free_port() -> int:
     "rack", [8, (8, "telnet(rfc2217)"), (8, "tcp")], indirect=True, ids=["pty", "rfc2217", "tcp"]
 )
 def test_two_runs_share_eight_boards_and_lose_a_board(rack: Path) -> None:
-    """All tests run once, no board is used by both, and both tell of the board that died."""
+    """All tests run once, no board is used by both runs, and both report the board that died."""
     (rack / "test_rack.py").write_text(TESTS)
     runs = {name: pytest_run(rack, name, "4") for name in ("first", "second")}
     output = {name: run.communicate(timeout=RUN_S)[0] for name, run in runs.items()}
@@ -217,7 +217,7 @@ sys.stdin.read()
 
 @pytest.mark.parametrize("rack", [2], indirect=True)
 def test_boards_of_another_process_are_waited_for(rack: Path) -> None:
-    """Its lock names it, and ends with it."""
+    """A board's lock names its process, and ends with it."""
     target = Target.named("desk", hardware_map=rack / "map.yml")
     ports = [board.link for board in load_hardware_map(rack / "map.yml")]
     said: list[str] = []

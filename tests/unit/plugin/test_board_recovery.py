@@ -41,7 +41,7 @@ def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         assert board.stdout is not None
         Path(f"{path}.pid").write_text(board.stdout.readline())
         yield path
-        board.communicate()  # Its input ends, and it ends the firmware, which may hang.
+        board.communicate()  # The end of its input makes the board end the firmware, which may hang.
 
 
 def target(port: Path, entry: str, **given: object) -> Target:
@@ -128,7 +128,7 @@ def on_posix(port: Path, script: str = "") -> tuple[Target, Path]:
 
 
 def test_a_board_that_nothing_resets_is_flashed(port: Path) -> None:
-    """Only after a session was tried, and the device knows its firmware again."""
+    """It is flashed only after a session was tried; then the device knows its firmware again."""
     said: list[str] = []
     desk, _ = on_posix(port)
     pool = PooledBoard(desk.changed(session_timeout_s=1.0), Deadline("run", TOTAL_S), said.append)

@@ -51,8 +51,8 @@ def port(tmp_path: Path) -> Iterator[tuple[Path, int]]:
 
 
 def test_the_program_of_a_board_is_named(port: tuple[Path, int], tmp_path: Path) -> None:
-    """Its build id must be that of the running firmware; then C is loaded into it, and its functions have
-    names."""
+    """The program's build id must be that of the running firmware; then C can be loaded, and its functions
+    have names."""
     program = build(Target.named("posix")).elf
     (tmp_path / "f.c").write_text("int f(int x) { return x + 1; }\n")
     with open_device(serial_port=str(port[0]), elf=program) as device:
@@ -68,7 +68,7 @@ def test_the_program_of_a_board_is_named(port: tuple[Path, int], tmp_path: Path)
 
 
 def reset_command(path: Path, pid: int) -> str:
-    """It returns when the board has restarted, as flash tools do."""
+    """A reset command that, like flash tools, returns when the board has restarted."""
     return f"sh -c 'rm -f $0.reset; kill -USR1 {pid}; until [ -e $0.reset ]; do sleep 0.05; done' {path}"
 
 
@@ -105,7 +105,7 @@ def test_a_hang_where_it_can_not_be_reset_says_what_would_help(
 
 
 def hang_and_reset(running: RunningDevice) -> None:
-    """It hangs, is reset, and answers again, with its counts forgotten."""
+    """The board hangs, is reset, and answers again, with its counts at zero."""
     device = open_device(running)
     assert device.system_lib()["testing.count"]() == 1
     with pytest.raises(DeadlineError):
@@ -175,7 +175,7 @@ class LinedSerial(serial.Serial):  # type: ignore[misc]  # pyserial has no types
 
 @pytest.fixture
 def lines(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
-    """Every change of a modem line."""
+    """Notes every change of a modem line."""
     monkeypatch.setattr(serial, "Serial", LinedSerial)
     monkeypatch.setattr(LinedSerial, "lines", [])
     monkeypatch.setattr("minrpc.transport.serial_port.PULSE_S", 0.0)
@@ -194,7 +194,7 @@ def test_a_modem_line_resets_the_board(
     path, pid = port
 
     def press() -> None:
-        """It returns when the board has restarted."""
+        """Press the reset button; returns when the board has restarted."""
         subprocess.run(shlex.split(reset_command(path, pid)), check=True, timeout=RESET_S)
 
     monkeypatch.setattr(LinedSerial, "pressed", [press])
@@ -223,13 +223,13 @@ def test_a_hang_costs_one_test_where_a_modem_line_resets(
 
 
 def test_without_a_reset_line_both_are_active(terminal: str, lines: list[tuple[str, bool]]) -> None:
-    """As terminal programs have it: some USB serial ports send nothing else."""
+    """Terminal programs activate both lines: some USB serial ports send nothing without them."""
     with start(Target.named(serial_port=terminal)):
         assert sorted(lines) == [("dtr", True), ("rts", True)]
 
 
 def test_a_port_that_goes_with_the_reset_is_waited_for(tmp_path: Path) -> None:
-    """As a USB board's: its path leads to another terminal afterwards."""
+    """Like a USB board's port, its path leads to another terminal after the reset."""
     first, second = os.openpty(), os.openpty()
     path = tmp_path / "port"
     path.symlink_to(os.ttyname(first[1]))
@@ -237,7 +237,7 @@ def test_a_port_that_goes_with_the_reset_is_waited_for(tmp_path: Path) -> None:
     new = os.ttyname(second[1])
 
     def plug_in() -> None:
-        """Once it is out, and has been for a moment."""
+        """Plug the board in again, a moment after its port has gone."""
         moment = threading.Event()
         while path.is_symlink():
             moment.wait(0.01)

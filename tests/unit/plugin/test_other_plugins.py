@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Beside other plugins as they are published: Zephyr's for twister, and Espressif's pytest-embedded."""
+"""This plugin together with other published plugins: Zephyr's for twister, and Espressif's
+pytest-embedded."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def environment(native_build: Callable[[str], Path]) -> Callable[..., Path]:
             run_or_skip([sys.executable, "-m", "venv", str(directory)])
             run_or_skip([str(python), "-m", "pip", "install", "-q", *packages])
             whole.touch()
-        # Ours is found through this environment's own directory, after the installed packages.
+        # This plugin is found through this environment's own directory, after the installed packages.
         here = sysconfig.get_path("purelib")
         there = directory / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
         (there / "ours.pth").write_text(f"import site; site.addsitedir({here!r})\n")
@@ -87,7 +88,7 @@ def twister(environment: Callable[..., Path], tmp_path: Path, monkeypatch: pytes
         zephyr = find_workspace(firmware_root()).base
     except MissingError as error:
         pytest.skip(f"it comes with Zephyr: {error.message}")
-    monkeypatch.setenv("ZEPHYR_BASE", str(zephyr))  # It is not loaded without.
+    monkeypatch.setenv("ZEPHYR_BASE", str(zephyr))  # Without the option the plugin is not loaded.
     # A build writes beside its sources.
     source = tmp_path / "twister-source"
     shutil.copytree(zephyr / "scripts" / "pylib" / "pytest-twister-harness", source)
@@ -100,7 +101,8 @@ def embedded(environment: Callable[..., Path]) -> Path:
 
 
 def test_twisters_platform_stays_its_own(twister: Path, tmp_path: Path) -> None:
-    """Its `--platform` is a name of Zephyr's; ours has the long name, and says so."""
+    """twister's `--platform` takes a name of Zephyr's; this plugin's option has the long name, and a message
+    says so."""
     ran = run(twister, tmp_path, "--platform", "qemu_x86/atom", "--minrpc-platform", "posix", "-v")
     assert "test_it.py::test_device[posix] PASSED" in ran.stdout, ran.stdout + ran.stderr
     assert "2 passed" in ran.stdout

@@ -28,7 +28,8 @@ ADD = """
 
 @pytest.fixture(autouse=True)
 def _own_configuration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No file of the user's; the cache of firmware is the user's, so that nothing is built twice."""
+    """The tests do not read the user's files, but use the user's cache of firmware, so that nothing is built
+    twice."""
     home = Path.home()
     monkeypatch.setenv("XDG_CACHE_HOME", os.environ.get("XDG_CACHE_HOME") or str(home / ".cache"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
@@ -416,7 +417,7 @@ def test_a_name_that_was_short_once_is_told(pytester: pytest.Pytester, word: str
 
 
 def test_a_short_name_does_not_hide_the_conftest_files(pytester: pytest.Pytester) -> None:
-    """pytest looks for them where the command line says: a platform's name is no place to look."""
+    """pytest looks for conftest files at the command line's paths; a platform's name is not a path."""
     pytester.makeini("[pytest]\ntestpaths = checks\n")
     pytester.mkdir("checks")
     (pytester.path / "checks" / "conftest.py").write_text(
@@ -429,7 +430,8 @@ def test_a_short_name_does_not_hide_the_conftest_files(pytester: pytest.Pytester
 def test_conftest_files_above_the_project_do_not_count(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As without the plugin: they are another project's, and looking for them takes time."""
+    """They do not count without the plugin either: they are another project's, and looking for them takes
+    time."""
     pytester.makeconftest("raise RuntimeError('of another project')")
     project = pytester.mkdir("project")
     (project / "pytest.ini").write_text("[pytest]\n")
@@ -471,7 +473,7 @@ def test_a_board_is_for_one_process(pytester: pytest.Pytester) -> None:
 
 @pytest.mark.slow
 def test_two_runs_at_once_in_one_project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With an empty cache: one builds, and both get the same firmware."""
+    """With an empty cache one run builds, and both get the same firmware."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(pytester.mkdir("cache")))
     pytester.makepyfile(ADD)
     words = [sys.executable, "-m", "pytest", "-q", "-rA", "--platform", "posix"]

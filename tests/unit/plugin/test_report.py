@@ -33,7 +33,7 @@ def test_so_is_an_error_of_ours() -> None:
 
 
 def test_a_mistake_inside_is_shown_whole() -> None:
-    """No `raise` of ours is behind it."""
+    """The error does not come from a `raise` of this package."""
     with pytest.raises(TypeError) as caught:
         parse_percent(5)  # type: ignore[arg-type]
     assert not wrong_argument(caught.value)

@@ -19,7 +19,7 @@ BOARD = {"--twister-harness": True, "--build-dir": str(BUILD), "--device-type": 
 
 
 class Twister:
-    """The options of twister's pytest plugin, as pytest's configuration has them."""
+    """The options of twister's pytest plugin, in the form of pytest's configuration."""
 
     def __init__(self, ends: ExitStack) -> None:
         self.given: dict[str, Any] = {}
@@ -84,7 +84,7 @@ def test_a_board_without_a_port(twister: Twister) -> None:
 
 
 def test_a_board_behind_a_program(twister: Twister) -> None:
-    """As --device-serial-pty has it: the program's input and output are the board's serial port."""
+    """With --device-serial-pty the program's input and output are the board's serial port."""
     program = str(build(Target.named("posix")).elf)
     said = twister.says(device_serial_pty=f"{shlex.quote(program)},--fd,0")
     with open_device(serial_port=said.given["serial_port"]) as device:

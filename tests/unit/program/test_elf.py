@@ -84,7 +84,7 @@ def test_a_line_is_addr2lines_by_either_way(program: Path) -> None:
 
 
 def test_behind_a_table_of_lines_is_no_line(tmp_path: Path) -> None:
-    """Also where the last row of a sequence has no code, as behind a function that never returns."""
+    """This holds also if the last row of a sequence has no code, as after a function that never returns."""
     (tmp_path / "end.s").write_text(
         '.file 1 "end.c"\n.text\n.globl end\nend:\n.loc 1 3\nnop\n.loc 1 4\n.loc 1 5\n'
         ".section .debug_abbrev\n.byte 1,0x11,0,0x10,0x17,0,0,0\n"
@@ -102,7 +102,7 @@ def test_behind_a_table_of_lines_is_no_line(tmp_path: Path) -> None:
 
 
 def test_code_that_the_linker_dropped_has_no_lines(tmp_path: Path) -> None:
-    """Its line table begins at 0, and covers low addresses where other code is."""
+    """The dropped code's line table begins at 0 and covers low addresses of other code."""
     dropped = "volatile int held;\nvoid dropped(void)\n{\n" + "held++;\n" * 3000 + "}\n"
     (tmp_path / "low.c").write_text(f"{dropped}int kept(int n)\n{{\nreturn n / 7 + n % 11;\n}}\n")
     options = ["-g", "-O1", "-ffunction-sections", "-nostdlib", "-static", "-Wl,--gc-sections"]
@@ -137,7 +137,7 @@ def test_another_byte_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("step", [97, 1009])
 def test_a_file_that_was_cut_off_says_so_or_reads(program: Path, step: int) -> None:
-    """Its headers are at its end: a part of it is never read as a whole."""
+    """The file's headers are at its end, so a part of it is never taken for the whole file."""
     content = program.read_bytes()
     for end in range(0, len(content), step * 5):
         with pytest.raises(NotElfError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Section sizes of objects, held against binutils."""
+"""Section sizes of objects, compared with binutils."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Threads share a program: devices that crash at once ask the same one for lines."""
+"""Threads share a program: devices that crash at the same time read lines of the same program."""
 
 from __future__ import annotations
 

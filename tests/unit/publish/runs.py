@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run with a bit of everything, for tests of pages and exports."""
+"""A run with data of all kinds, for tests of pages and exports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def counted(cycles: list[int], *, name: str = "add", loads: int = 100) -> Timing
 
 
 def whole() -> RunRecord:
-    """Two platforms, a profile, sizes, a test for each way to end."""
+    """Two platforms, a profile, sizes, a test for each outcome."""
     noisy = replace(recorded([100, 900, 250, 300, 400, 350, 320], clock=WALL), platform="posix")
     names = ["?", "evaluate", "add", "<lambda>", "expf"]
     tree = CallTree(names, [0, 0, 1, 2, 2], [0, 10, 30, 25, 35], [0, 1, 1, 3, 2])
@@ -61,5 +61,5 @@ def failing(number: int) -> RunRecord:
 
 
 def one_test() -> RunRecord:
-    """Nothing but a test that passed."""
+    """A run of one test, which passed."""
     return RunRecord("Tests", tests=[Tested("tests/test_a.py::test_one[posix]", "posix", "passed", 0.25)])

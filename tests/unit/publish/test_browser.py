@@ -29,7 +29,7 @@ requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(()
                      (one.clientWidth && one.scrollWidth > one.clientWidth + 1))
     .map((one) => one.outerHTML.slice(0, 80))))));
 """
-# The contrast of each text with its background, as WCAG 2 has it; 4.5 is the least for a page.
+# The contrast of each text with its background by WCAG 2; a page needs at least 4.5.
 FAINT = """
 function light(color) {
   const parts = color.match(/[\\d.]+/g).slice(0, 3).map((one) => one / 255)
@@ -90,7 +90,7 @@ def as_it_was(browser: Any) -> None:  # noqa: ANN401
 
 
 def column(page: Any, number: int) -> list[str]:  # noqa: ANN401
-    """Of the measurements."""
+    """A column of the table of measurements."""
     script = """return Array.from(document.querySelector("#measurements + .wide table").tBodies[0].rows,
                 row => row.cells[arguments[0]].textContent)"""
     found: list[str] = page.execute_script(script, number)
@@ -112,7 +112,7 @@ def test_it_says_what_was_run_and_nothing_went_wrong(page: Any) -> None:  # noqa
 
 def test_it_loads_nothing(page: Any) -> None:  # noqa: ANN401
     assert page.execute_script("return performance.getEntriesByType('resource').length") == 0
-    # Nor could it: its own policy forbids it.
+    # The page's own policy forbids it, too.
     refused = page.execute_async_script(
         "fetch('http://localhost:1/').then(() => arguments[0]('loaded'), () => arguments[0]('refused'))"
     )
@@ -206,7 +206,7 @@ def test_all_cells_have_heads(page: Any) -> None:  # noqa: ANN401
 
 
 def light_of(page: Any) -> tuple[float, int]:  # noqa: ANN401
-    """How light the picture of the page is, and how many colours it has."""
+    """The lightness of the page's picture, and the number of its colours."""
     from PIL import Image
 
     picture = Image.open(BytesIO(page.get_screenshot_as_png())).convert("RGB")

@@ -20,7 +20,7 @@ from tests.unit.publish.runs import counted, whole
 
 
 def outcomes_of(**outcomes: str) -> RunRecord:
-    """A run of tests alone."""
+    """A run with tests only."""
     return RunRecord(
         "Tests", tests=[run_record.Tested(name, "posix", how, 0.1, "why") for name, how in outcomes.items()]
     )
@@ -125,7 +125,7 @@ def test_report_takes_a_base(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "#### What changed\n\nTimings: 1 of 1 slower" in capsys.readouterr().out
     (change,) = json.loads(out.read_text())["compared"]["changes"]
     assert change["change_cycles"] == 50
-    # A limit of growth is held against the base.
+    # A limit of growth is compared with the base.
     (tmp_path / "minrpc.toml").write_text('[limits]\nadd.time = "+2%"\n')
     limits = ["--platforms-file", str(tmp_path / "minrpc.toml")]
     assert main(["report", "--from", str(head), "--base", str(base), *limits]) == 1

@@ -96,7 +96,7 @@ def test_growth_is_judged_against_the_base() -> None:
     base, slower = counted([1000]), counted([1030])
     for text, broken in (("+2%", True), ("+3%", False), ("+2.9", True), ("+3", False)):
         assert bool(broken_limits(limits(add={"cycles": text}), [slower], [base])) == broken, text
-    # Less is never wrong, and nothing grew where there is no base.
+    # A decrease is always allowed, and without a base nothing has grown.
     assert broken_limits(limits(add={"cycles": "+2%"}), [base], [slower]) == []
     assert broken_limits(limits(add={"cycles": "+0%"}), [slower]) == []
 
@@ -179,7 +179,8 @@ def test_compare_fails_and_tells_github(
 
 
 def small(number: int, calls: int = 1000, *, count: bool = True) -> TimingRecord:
-    """A call of `calls` instructions, 32 for the evaluator; 20 of the batch are in the timer's 243 cycles."""
+    """A call of `calls` instructions, 32 of them for the evaluator; the timer's 243 cycles contain 20
+    instructions of the batch."""
     instructions = number * (calls + 32)
     columns = {"instructions": 20 + instructions, "loads": 7 + number * 100} if count else {}
     cycles = round(instructions * float(EXACT.cycles_per_instruction or 1) + 243)
@@ -209,7 +210,7 @@ def test_a_difference_of_one_is_told_where_batches_are_equal() -> None:
     (change,) = compare([small(10)], [small(10, 1001)]).changes
     assert [counter.name for counter in change.counters] == ["instructions"]
     assert broken_limits(limits(add={"instructions": "+0"}), [small(10, 1001)], [small(10)])
-    # Counted, or from the time: the same without the counts that a batch has once.
+    # The counted value and the value from the time are equal without the counts that each batch has once.
     counted_, timed = (
         broken_limits(limits(add={"instructions": 1}), [small(10, count=count)]) for count in (True, False)
     )

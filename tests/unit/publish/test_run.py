@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run is kept whole, shown as Markdown, and exported for other programs."""
+"""A run is stored completely, shown as Markdown, and exported for other programs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_markdown_holds_any_text() -> None:
     assert "wrong \\| &lt;value> |" in page
     assert "test_two</summary>\n\n<pre>\nwrong | &lt;value&gt;\nhere\n</pre>" in page
     assert page.index("test_two") < page.index("<details>") < page.index("test_one")
-    # Behind each summary comes the empty line that GitHub wants.
+    # GitHub needs an empty line after each summary.
     assert re.findall(r"</summary>\n(?!\n)", page) == []
 
 
@@ -189,7 +189,7 @@ def test_github_action_benchmark() -> None:
     assert by_name["bare_mps2_an385: flash"]["value"] == 20000
     interval = whole().records[-1].measurement.summary.interval
     assert interval is not None
-    # The clock's tick is a nanosecond. It is how far the value may be off to either side.
+    # The clock's tick, a nanosecond, is the error of the value to either side.
     assert by_name[f"{call} on posix: latency"]["range"] == f"± {(interval.high - interval.low) / 2:.4g}"
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls and stores as the disassembler of each compiler has them."""
+"""Calls and stores, compared with the disassembler of each compiler."""
 
 from __future__ import annotations
 

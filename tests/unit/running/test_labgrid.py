@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A board at a place of labgrid's: its own coordinator and exporter, a power switch, and our firmware."""
+"""A board at a place of labgrid's: labgrid's own coordinator and exporter, a power switch, and this project's
+firmware."""
 
 from __future__ import annotations
 
@@ -37,19 +38,19 @@ class Switch(http.server.BaseHTTPRequestHandler):
     asked: list[str]
 
     def do_GET(self) -> None:
-        """As labgrid's model "simplerest" asks: /relay/1/ and 0 or 1."""
+        """Answers labgrid's model "simplerest": /relay/1/ and 0 or 1."""
         self.asked.append(self.path)
         self.send_response(200)
         self.end_headers()
         self.wfile.write(b"1")
 
     def log_message(self, *_: object) -> None:
-        """Nothing."""
+        """No-op: nothing is logged."""
 
 
 @dataclass
 class Desk:
-    """A place with the firmware behind a socket. asked: the requests to its power switch."""
+    """A place with the firmware at a socket. asked: the requests to its power switch."""
 
     name: str
     asked: list[str]

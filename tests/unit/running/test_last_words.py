@@ -66,7 +66,7 @@ def test_an_access_has_its_address_and_direction(console: str, wrote: bool | Non
 
 
 def test_a_division_on_x86_is_no_access() -> None:
-    """The processor's register for addresses holds an earlier one."""
+    """The processor's register for fault addresses has an earlier address."""
     words = last_words(
         "Divide by zero\nEAX: 5\nfatal: CPU exception (reason 0) at pc 0x3, address 0x77 in minrpc"
     )

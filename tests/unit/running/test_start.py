@@ -64,13 +64,13 @@ def built(name: str) -> Firmware:
 
 
 def of_platform(firmware: Firmware, platform: Platform) -> Firmware:
-    """As if it had been built for `platform`."""
+    """The firmware as if it had been built for `platform`."""
     return replace(firmware, target=replace(firmware.target, platform=platform))
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Iterator[None]:
-    """No process, thread or descriptor more after a test than before it."""
+    """Asserts that a test leaves no process, thread or descriptor."""
     before = held()
     yield
     assert held() == before
@@ -152,7 +152,7 @@ def test_stop_leaves_nothing_and_may_be_said_twice(firmware: Firmware) -> None:
 def test_an_end_that_we_made_is_not_laid_on_the_device(
     posix: Firmware, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After `stop` the process is dead, and a closed link is just that."""
+    """After `stop` the process has ended, and the error only reports a closed link."""
     with start(posix) as running:
         pass
     closed = LinkClosedError("the far end is gone")
@@ -160,7 +160,8 @@ def test_an_end_that_we_made_is_not_laid_on_the_device(
     assert running.diagnose(closed) is closed
     with start(posix) as running:
         closed.by_us = True
-        monkeypatch.delattr("minrpc.running.device.exited_within")  # Nor is its end waited for.
+        # The end of the process is not waited for.
+        monkeypatch.delattr("minrpc.running.device.exited_within")
         assert running.diagnose(closed) is closed
         assert running.alive()
         monkeypatch.undo()
@@ -226,7 +227,7 @@ def test_a_harness_that_ends_takes_its_device_along(
 
 
 def end_of(pid: int) -> Callable[[], None]:
-    """Waits for the end of a process that is not our child; it may have ended already."""
+    """Waits for the end of a process that is not a child of this process; it may have ended already."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -242,7 +243,8 @@ def end_of(pid: int) -> Callable[[], None]:
 
 @pytest.mark.parametrize(("parent", "says"), [("1", "No such process"), ("x1", "Invalid argument")])
 def test_a_program_whose_parent_is_gone_already_ends(posix: Firmware, parent: str, says: str) -> None:
-    """It would have been told before it asked: between its start and that, who started it may be killed."""
+    """The parent may be killed between the program's start and its request to the kernel, which then sends no
+    signal."""
     master, slave = os.openpty()
     argv = [str(posix.elf), "--fd", str(slave), "--parent", parent]
     ran = subprocess.run(

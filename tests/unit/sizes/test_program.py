@@ -29,7 +29,7 @@ KINDS = {
     "function": 'void {name}(void) {{ __asm__ volatile (".space {size} * 4"); }}',
     "text": 'const char *{name}(void) {{ return "text of {name}, {size}"; }}',
 }
-# It has an address, but each thread's room is elsewhere.
+# A thread-local variable has an address, but each thread has its memory elsewhere.
 THREADS = {"thread": "__thread char {name}[{size}] __attribute__((aligned({align})));"}
 MAIN = "int main(void) { return 0; }\nvoid _start(void) { main(); }\n"
 
@@ -59,7 +59,7 @@ def link(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., Path]:
 
 
 def load_segments(elf: Path) -> list[tuple[int, int]]:
-    """Address and bytes in the file of each, as readelf tells."""
+    """Address and bytes in the file of each segment, from readelf."""
     shown = subprocess.check_output(["readelf", "-lW", str(elf)], text=True)
     found = re.findall(r"^\s*LOAD\s+\S+ (0x\S+) \S+ (0x\S+)", shown, re.MULTILINE)
     return [(int(address, 16), int(size, 16)) for address, size in found]
@@ -97,7 +97,7 @@ def test_sums_are_those_of_the_elf(link: Callable[..., Path], things: list[tuple
         assert (kind == "zeroed") == (name not in flash)
     own = {piece.symbol: piece.file for piece in sizes.pieces if piece.symbol.startswith("thing")}
     assert all(file.endswith("/program.c") for file in own.values()), own
-    # By component, file and section all is there, too.
+    # The sums by component, file and section are complete, too.
     for key in (lambda item: item.component, lambda item: item.file, lambda item: item.section):
         assert sum(sizes.by(key, "flash").values()) == sizes.flash
 
@@ -126,7 +126,7 @@ def test_a_gap_that_aligns_nothing_is_no_padding(tmp_path: Path) -> None:
     source.write_text("\n".join(lines))
     subprocess.run(["cc", "-nostdlib", "-static", "-Wl,-e,main", str(source), "-o", str(elf)], check=True)
     pieces = [(piece.symbol, piece.size) for piece in program_sizes(elf).pieces if piece.memory == "ram"]
-    # Four bytes before a multiple of four align nothing: somebody has them who has no symbol.
+    # Four bytes before a multiple of four are not padding: they are data without a symbol.
     assert pieces == [(NO_SYMBOL, 4), ("first", 4), (NO_SYMBOL, 4), ("second", 4)]
 
 
@@ -208,7 +208,8 @@ VECTORS = '.section .init, "aw", %progbits\n.space 76, 1\n'
 
 
 def test_vectors_in_flash_take_no_ram_though_their_section_is_writable(tmp_path: Path) -> None:
-    """As picolibc's are on Arm. Where no data are copied out of flash, nothing tells that they lie there."""
+    """picolibc's vectors on Arm have such a section. If no data are copied out of flash, the program does not
+    show that they lie there."""
     command = COMPILERS["arm"]
     if shutil.which(command[0]) is None:
         pytest.skip(f"there is no {command[0]}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes as Zephyr's size_report has them, as bloat-o-meter's text, and as a picture."""
+"""Sizes in the form of Zephyr's size_report, as bloat-o-meter's text, and as a picture."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_tree_adds_up() -> None:
 
 @pytest.mark.extra("zephyr")
 def test_zephyrs_own_tool_reads_it(tmp_path: Path) -> None:
-    """Since anytree 2.9 a node's `size` is its number of nodes, so this tool tells new and removed
+    """Since anytree 2.9 a node's `size` is its number of nodes, so this tool only reports new and removed
     symbols."""
     script = Path(os.environ.get("ZEPHYR_BASE", "")) / "scripts/footprint/fpdiff.py"
     if not os.environ.get("ZEPHYR_BASE") or not script.is_file():

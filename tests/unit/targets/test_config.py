@@ -144,7 +144,7 @@ sources = ["one.c"]
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project with files of its own, from somewhere in which a command is run."""
+    """A project with its own files, and a directory in it from which a command is run."""
     root = tmp_path / "project"
     for name in ("kernels/b.c", "kernels/a.c", "one.c", "include/k.h", "libk.a", "deep/er/x"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Twister's hardware maps, read as they are, and the boards that they name."""
+"""Twister's hardware maps, read unchanged, and the boards that they name."""
 
 from __future__ import annotations
 

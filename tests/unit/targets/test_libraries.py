@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""[libraries.NAME] in minrpc.toml: keys that are taken, and errors for others."""
+"""[libraries.NAME] in minrpc.toml: its keys, and errors for others."""
 
 from __future__ import annotations
 

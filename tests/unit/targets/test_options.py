@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options that say which devices are meant."""
+"""The options that select devices."""
 
 import argparse
 import tomllib
@@ -15,7 +15,7 @@ from minrpc.targets.options import add_device_options, split_names
 
 
 def parse(*argv: str) -> Options:
-    """As a command line gives them."""
+    """Parse options as a command line does."""
     parser = argparse.ArgumentParser()
     add_device_options(parser.add_argument)
     return options_from(vars(parser.parse_args(argv)))

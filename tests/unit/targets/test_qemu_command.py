@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QEMU's command line: Zephyr's in, ours out."""
+"""QEMU's command line: made from Zephyr's."""
 
 from __future__ import annotations
 

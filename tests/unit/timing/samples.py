@@ -17,7 +17,7 @@ FIRMWARE = FirmwareRecord(
 def measured(
     cycles: Sequence[int], number: int = 10, clock: DeviceClock = EXACT, overhead: Overhead | None = None
 ) -> Measurement:
-    """Of `add`, one repeat of `number` calls for each of `cycles`."""
+    """A measurement of `add`: one repeat of `number` calls for each of `cycles`."""
     samples = tuple(Sample(each, number) for each in cycles)
     overhead = overhead or Overhead(timer=243.0, call=35.2)
     return Measurement(name="add", clock=clock, samples=samples, overhead=overhead)
@@ -26,7 +26,7 @@ def measured(
 def recorded(
     cycles: Sequence[int], *, number: int = 10, clock: DeviceClock = EXACT, flash: int = 20000, code: int = 0
 ) -> TimingRecord:
-    """The same, kept."""
+    """The measurement as a record."""
     return TimingRecord(
         platform="bare_mps2_an385",
         arguments=("float32[1024]",) * 3,

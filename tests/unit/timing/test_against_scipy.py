@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics against scipy's, for any samples; and that a million of them are no matter of patience."""
+"""Statistics compared with scipy's, for any samples; and a million samples take seconds."""
 
 import importlib
 import itertools
@@ -18,7 +18,7 @@ from minrpc.timing.significance import least_p, mann_whitney, shift
 from minrpc.timing.summary import MAD_TO_STD, outliers
 from minrpc.timing.trend import ALL_PAIRS, falling, kendall_score, mann_kendall, theil_slope
 
-# With ties, and without.
+# Samples with and without ties.
 SAMPLES = st.one_of(
     st.lists(st.integers(1, 8).map(float), min_size=1, max_size=60),
     st.lists(st.floats(1, 1e9), min_size=1, max_size=60),
@@ -27,12 +27,12 @@ SAMPLES = st.one_of(
 
 @cache
 def stats() -> Any:  # noqa: ANN401 - a module without types
-    """scipy.stats, on first use: to import it takes a second, and each worker collects this file."""
+    """scipy.stats, imported on first use: the import takes a second, and each worker collects this file."""
     return importlib.import_module("scipy.stats")
 
 
 def noise(seed: int, count: int, step: float = 0.0) -> list[float]:
-    """Skewed, as times are; in multiples of a given `step`, so that many are equal."""
+    """Skewed samples, like times; with a `step` they are its multiples, so that many are equal."""
     values = 1000 + np.random.default_rng(seed).exponential(10, count)
     return [float(value) for value in (np.round(values / step) * step if step else values)]
 
@@ -50,7 +50,7 @@ def test_location_and_spread(samples: list[float]) -> None:
 
 @given(SAMPLES)
 def test_the_interval_is_that_of_the_binomial_distribution(samples: list[float]) -> None:
-    """Its ranks are the largest that scipy's distribution allows."""
+    """The interval's ranks are the largest that scipy's distribution allows."""
     interval, count, ordered = summarize(samples).interval, len(samples), sorted(samples)
     ranks = [rank for rank in range(count // 2) if 1 - 2 * stats().binom.cdf(rank, count, 0.5) >= 0.95]
     if not ranks:
@@ -87,7 +87,7 @@ def test_a_score_counts_the_pairs_that_rise_and_fall(samples: list[float]) -> No
 
 @given(SAMPLES)
 def test_mann_and_kendall(samples: list[float]) -> None:
-    """Scipy has no correction for continuity: its distance, less one pair, is ours."""
+    """Scipy has no correction for continuity: the corrected distance is scipy's minus one pair."""
     count = len(samples)
     if count < 4 or len(set(samples)) == 1:
         return
@@ -151,7 +151,7 @@ def test_the_least_probability() -> None:
 
 @pytest.mark.slow
 def test_a_million_samples() -> None:
-    """Nothing here is quadratic: it would take terabytes."""
+    """A quadratic algorithm would take terabytes."""
     rng, count = random.Random(5), 1_000_000
     base = [rng.expovariate(1) for _ in range(count)]
     head = [value + 0.25 for value in base]
@@ -164,5 +164,5 @@ def test_a_million_samples() -> None:
 
 
 def test_the_deviation_of_normal_samples_comes_out_of_their_median_one() -> None:
-    """Half of them are nearer to the median than so much of a standard deviation."""
+    """Half of all normal samples are nearer to the median than this part of a standard deviation."""
     assert pytest.approx(1 / stats().norm.ppf(0.75), abs=5e-5) == MAD_TO_STD

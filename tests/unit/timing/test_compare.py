@@ -72,7 +72,7 @@ def test_an_interrupt_in_more_of_the_repeats_is_no_change() -> None:
 
 
 def test_one_repeat_that_was_shorter_is_no_change() -> None:
-    """The shortest differs then, and the median does not: a change moves both."""
+    """One more interrupt changes the shortest repeat, and not the median: a real change moves both."""
     base, head = [recorded([1000] * 10)], [recorded([900] + [1000] * 9)]
     assert compare(base, head).changes[0].verdict == "same"
     assert compare(head, base).changes[0].verdict == "same"
@@ -88,7 +88,7 @@ def test_a_smaller_firmware_is_not_worse() -> None:
 
 
 def test_the_timer_share_of_fewer_calls_is_no_change() -> None:
-    """243 cycles of the timer's own, spread over 10 calls and over 100."""
+    """The timer's own 243 cycles, spread over 10 calls and over 100."""
     base, head = recorded([243 + 10 * 500] * 3), recorded([243 + 100 * 500] * 3, number=100)
     (change,) = compare([base], [head]).changes
     assert change.verdict == "same"
@@ -205,13 +205,14 @@ def test_the_largest_change_comes_first() -> None:
 
 
 def test_what_exact_times_may_differ_by() -> None:
-    """A step of the clock in either, over 10 calls, and no share of the timer's that is the same in both."""
+    """The tolerance is a step of the clock in each, over 10 calls, without the timer's share that is equal in
+    both."""
     item, longer = recorded([1000] * 3).measurement, recorded([1000] * 3, number=100).measurement
     assert tolerance(item, item) == pytest.approx(0.2)
     assert tolerance(item, longer) == pytest.approx(0.1 + 0.01 + 24.3 - 2.43)
     no_calls = dataclasses.replace(item, samples=(Sample(1000, 0),))
     assert tolerance(item, no_calls) == pytest.approx(0.1 + 1 + 243 - 24.3)
-    # Under the limit it is the same, over it not.
+    # Under the limit the verdict is "same"; over the limit it is not.
     assert compare([recorded([1000] * 3)], [recorded([1001] * 3)]).changes[0].verdict == "same"
     assert compare([recorded([1000] * 3)], [recorded([1003] * 3)]).changes[0].verdict == "slower"
 
@@ -234,7 +235,7 @@ def test_symbols_are_kept_once_for_each_firmware_that_has_them() -> None:
 
 
 def beside(base: float, head: float, name: str) -> tuple[TimingRecord, TimingRecord]:
-    """Of ten calls each, so that a cycle is ten."""
+    """Two sets of ten calls each, so that a cycle per call is ten."""
     item, other = recorded([round(base * 10)] * 6), recorded([round(head * 10)] * 6)
     return dataclasses.replace(item, platform=name), dataclasses.replace(other, platform=name)
 
@@ -257,7 +258,7 @@ def test_small_changes_and_what_stayed_are_folded_below_the_others() -> None:
 
 
 def test_a_median_that_did_not_move_is_the_same_however_sure() -> None:
-    """Twenty of each, whose ranks differ for certain, and whose shift is none: most are equal."""
+    """Twenty samples each: their ranks differ significantly, but their shift is 0, since most are equal."""
     base = recorded([1000] * 60 + [900] * 39, clock=WALL)
     head = recorded([1000] * 99, clock=WALL)
     (change,) = compare([base], [head]).changes

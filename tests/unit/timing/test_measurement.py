@@ -25,7 +25,7 @@ def answer(
     hz: int = 25_000_000,
     count: int | None = None,
 ) -> bytes:
-    """As zephyr-app/runtime/evaluator.c writes it; `spare` lies behind each row."""
+    """The answer in the layout of zephyr-app/runtime/evaluator.c; `spare` bytes follow each row."""
     rows = [
         struct.pack("<QII", *row) + struct.pack(f"<{len(more)}Q", *more) + spare
         for row, more in zip(ROWS, columns, strict=True)
@@ -99,7 +99,7 @@ def test_overhead_is_what_is_left_of_an_empty_function() -> None:
 
 
 def test_overhead_is_never_less_than_nothing() -> None:
-    """Noise may make the timer alone look slower than with calls."""
+    """By noise the timer alone may take longer than the timer with calls."""
     overhead = Overhead.measured([Sample(500, 0)] * 3, [Sample(400, 1000)] * 3)
     assert overhead == Overhead(500, 0.0)
 
@@ -182,7 +182,7 @@ def test_counts_and_percentages() -> None:
 
 
 def test_the_slower_clock_says_how_fine_it_is() -> None:
-    """40 ns would be the counter's resolution, if it went."""
+    """The counter's resolution would be 40 ns if it advanced."""
     clock = replace(EXACT, coarse_hz=100)
     assert clock.resolution_s == pytest.approx(0.01)
     assert "resolution 10 ms by the device's slower clock of 100 Hz" in str(clock)
@@ -203,7 +203,8 @@ def test_a_counter_that_stands_still() -> None:
 
 
 def test_later_repeats_add_to_all_that_is_known() -> None:
-    """As `minrpc time --precision` asks for them: the stack is the least, workspace and heap the most."""
+    """`minrpc time --until` requests further repeats: the smaller stack counts, and the larger workspace and
+    heap."""
     first = replace(measured([100]), memory=MemoryUse(300, 16, None, 250), doubtful=("one",))
     later = replace(
         measured([300, 200], clock=replace(EXACT, coarse_hz=100)),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pictures of measurements: read from the figure itself, before it becomes a file."""
+"""Plots of measurements, checked in the figure, before it becomes a file."""
 
 import dataclasses
 from pathlib import Path

@@ -9,7 +9,7 @@ from tests.unit.timing.samples import WALL, recorded
 
 
 def cells(text: str, platform: str) -> list[str]:
-    """Of the platform's line."""
+    """The cells of the platform's line."""
     (line,) = (line for line in text.splitlines() if line.startswith(f"| {platform} "))
     return [cell.strip() for cell in line.strip("|").split("|")]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statistics: against values from elsewhere, and against laws of any samples."""
+"""Statistics, compared with published values and with laws for any samples."""
 
 import math
 import random
@@ -50,7 +50,7 @@ def test_the_interval_has_the_ranks_of_the_tables(count: int, low: int, high: in
 
 
 def test_the_interval_covers_as_often_as_it_says() -> None:
-    """Of a skewed distribution, too: nothing is assumed about its shape."""
+    """It covers the median of a skewed distribution, too: no shape is assumed."""
     rng = random.Random(7)
     true = math.log(2)
     intervals = [median_interval([rng.expovariate(1) for _ in range(15)]) for _ in range(2000)]
@@ -102,7 +102,7 @@ def test_samples_that_agree_are_known_no_better_than_the_clock() -> None:
 
 @pytest.mark.parametrize(
     ("base", "head", "p_value"),
-    # Counted out by hand for the first two: 2/C(6,3), 2 * 2/C(6,3). The third is scipy.stats.mannwhitneyu's.
+    # The first two are counted by hand: 2/C(6,3), 2 * 2/C(6,3). The third is from scipy.stats.mannwhitneyu.
     [
         ([1.0, 2.0, 3.0], [4.0, 5.0, 6.0], 0.1),
         ([1.0, 2.0, 4.0], [3.0, 5.0, 6.0], 0.2),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lossy transport damages bytes as its docstring says, and the same each time."""
+"""The lossy transport damages bytes as its docstring says, and repeatably."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def lossy(faults: Faults, seed: int = 0) -> tuple[LossyTransport, MemoryTranspor
 
 
 def all_of(transport: MemoryTransport | LossyTransport) -> bytes:
-    """All that is there now."""
+    """All bytes that have arrived."""
     parts = []
     while data := transport.read(0.0):
         parts.append(data)

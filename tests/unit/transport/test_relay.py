@@ -36,7 +36,7 @@ class Link(SocketTransport):
 
     @contextmanager
     def held(self, device: FdTransport) -> Iterator[None]:
-        """While the relay waits in a read of the device's current bytes."""
+        """Context in which the relay waits in a read of the device's bytes."""
         with self._free:
             self._reading.clear()
             device.write(b"x", WAIT_S)
@@ -48,8 +48,8 @@ class Link(SocketTransport):
 class Served:
     """A relay that runs in a thread.
 
-    device: the device's end of its link, ours to play the device on.
-    link: the relay's end of it.
+    device: the device's end of its link, on which the test plays the device.
+    link: the relay's end of the link.
     said: the relay's messages, one text at a time.
     """
 
@@ -83,7 +83,7 @@ class Served:
         return client, session_id
 
     def leave(self, client: FdTransport) -> None:
-        """Close it, and wait until the relay has seen that."""
+        """Close the client's terminal, and wait until the relay has seen that."""
         client.close()
         assert self.said.get(timeout=WAIT_S) == "client left"
 
@@ -94,7 +94,7 @@ def init(nonce: int) -> bytes:
 
 
 def reply(session_id: int) -> bytes:
-    """The answer to them."""
+    """The device's answer to these bytes."""
     return encode_frame(encode_message(session_id, MessageType.START_REPLY, b"\x01"))
 
 
@@ -132,7 +132,7 @@ EVERY_BYTE = bytes(range(256))
 
 
 def fill(client: FdTransport) -> int:
-    """Write every byte in turn until nobody takes any more: how many that were."""
+    """Write every byte value in turn until no more fit; returns their number."""
     sent = 0
     while True:
         try:
@@ -167,7 +167,7 @@ def test_what_a_client_sent_last_arrives(served: Served) -> None:
 
 
 def test_a_client_finds_nothing_of_the_one_before(served: Served) -> None:
-    """Neither that client's unread bytes, nor the device's later ones to it, or to nobody."""
+    """The next client gets neither the earlier client's unread bytes, nor the device's later bytes for it."""
     first, session_id = served.session()
     late = encode_frame(encode_message(session_id, MessageType.NORMAL, b"for the first"))
     served.device.write(late, WAIT_S)
@@ -185,7 +185,7 @@ def test_a_client_finds_nothing_of_the_one_before(served: Served) -> None:
 
 
 def test_a_client_that_comes_at_once_is_another(served: Served) -> None:
-    """The terminal is open again before anybody could see that it was closed."""
+    """The terminal is open again before the relay could see that it was closed."""
     first, session_id = served.session()
     late = encode_frame(encode_message(session_id, MessageType.NORMAL, b"for the first"))
     with served.link.held(served.device):
@@ -325,7 +325,7 @@ def test_a_client_finds_nothing_of_what_was_written_while_nobody_was_there(size:
 
 
 def test_an_end_frees_the_name_of_the_link(tmp_path: Path) -> None:
-    """Also while somebody still has the object."""
+    """The name is freed even if the object is still referenced."""
     kept = PublishedLink(tmp_path / "link", "/dev/null")
     with kept:
         pass

@@ -82,7 +82,7 @@ def test_read_returns_nothing_when_nothing_came(ends: Pair) -> None:
     assert ends[0].read(0.001) == b""
 
 
-# The kernel drops bytes that a pty's slave has not read when its master is closed.
+# When a pty's master is closed, the kernel drops bytes that its slave has not read.
 @over(pty_pair, socket_pair, memory_pair)
 def test_what_arrived_before_the_end_is_read_then_the_end_shows(ends: Pair) -> None:
     host, device = ends
@@ -125,7 +125,7 @@ def test_a_full_link_times_out_and_says_what_went_out(ends: Pair) -> None:
 # A memory link gets the room that a test needs.
 @over(pty_pair, reversed_pty_pair, socket_pair)
 def test_two_that_write_first_and_read_later_do_not_block(ends: Pair) -> None:
-    """Each side fills the other's buffers many times before it reads a byte: in mid-copy this must go on."""
+    """Each side fills the other's buffers many times before it reads a byte; both copies must go on."""
     data = {0: os.urandom(1 << 20), 1: os.urandom(1 << 20)}
     received: dict[int, bytes] = {}
 
@@ -160,7 +160,7 @@ def test_what_a_long_read_leaves_is_read_next() -> None:
 
 
 class Waits:
-    """In place of epoll(7) and poll(2): nothing ever comes. Keeps how long each was to wait, in seconds."""
+    """Replaces epoll(7) and poll(2): no event comes. Keeps the time-outs in seconds."""
 
     def __init__(self) -> None:
         self.news: list[float] = []
@@ -197,7 +197,7 @@ def test_a_read_waits_no_longer_than_it_is_told() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="epoll(7) is Linux's")
 def test_behind_a_long_read_no_news_are_waited_for() -> None:
-    """It may have left bytes, of which no news comes."""
+    """A long read may have left bytes, for which no event comes."""
     waits = Waits()
     waits.far.write(bytes(3000), 1.0)
     waits.link._readable = SimpleNamespace(poll=lambda _: [(0, 1)])  # type: ignore[attr-defined]
@@ -304,7 +304,7 @@ def test_connect_to_a_unix_socket(tmp_path: Path) -> None:
 
 
 def test_what_is_kept_while_we_write_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A far end that takes nothing and babbles without end can't eat all memory."""
+    """A far end that reads nothing and sends without end can't use up all memory."""
     monkeypatch.setattr(fd, "_MAX_KEPT", 100_000)
     ours, theirs = socket.socketpair()
     link, far = SocketTransport(ours, "ours"), SocketTransport(theirs, "theirs")
@@ -329,7 +329,7 @@ def test_what_is_kept_while_we_write_is_bounded(monkeypatch: pytest.MonkeyPatch)
 def test_what_is_kept_while_it_writes_has_a_limit_and_is_counted_down(
     ends: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At the limit it listens no more: further bytes stay in the kernel, until some were taken."""
+    """At the limit it stops reading: further bytes stay in the kernel until some have been taken."""
     host, _ = ends
     assert isinstance(host, FdTransport)
     monkeypatch.setattr(fd, "_MAX_KEPT", 100)

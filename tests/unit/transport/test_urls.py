@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links by URL: TCP, Unix sockets, commands, RFC 2217 by ser2net; this machine's firmware behind them."""
+"""Links by URL: TCP, Unix sockets, commands, RFC 2217 by ser2net; each leads to firmware for this machine."""
 
 from __future__ import annotations
 

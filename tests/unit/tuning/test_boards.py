@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boards at serial ports share one queue of candidates: results are those of one device, whichever board
-dies."""
+"""Boards at serial ports share one queue of candidates: results are those of one device, even if boards
+die."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.unit.plugin import board as board_program
 SOURCE = Path(__file__).parents[2] / "device/c/tuned.c"
 A = np.arange(64, dtype=np.int8)
 KERNEL = Kernel(SOURCE, "dot", (A, A, 64), lambda a, b, n: int(np.dot(a.astype(int), b.astype(int))))
-# It returns when the board has restarted.
+# The reset command returns when the board has restarted.
 RESET = "sh -c 'rm -f $0.reset; kill -USR1 $(cat $0.pid); until [ -e $0.reset ]; do sleep 0.02; done' {port}"
 TARGET = Target.named("posix", session_timeout_s=1.0)
 
@@ -31,7 +31,7 @@ Board = tuple[str, "subprocess.Popen[str]"]
 
 @pytest.fixture
 def boards(compiler_here: None, tmp_path: Path) -> Iterator[list[Board]]:
-    """Two: their ports, and the processes that they are."""
+    """Two boards: their ports and their processes."""
     elf = str(build(TARGET).elf)
     started: list[Board] = []
     for name in ("one", "two"):
@@ -61,7 +61,7 @@ def test_two_boards_say_what_one_device_says(boards: list[Board]) -> None:
     }
     due = {"0": "correct", "1": "compile", "3": "crash", "4": "hang", "5": "wrong"}
     wanted = {item.number: due[dict(item.defines)["FAULT"]] for item in space}
-    # A board that is a process does not say that it has died: no answer comes.
+    # The end of a board that is a process is not reported: no answer comes.
     assert {number: outcome.replace("crash", "hang") for number, outcome in found.items()} == {
         number: outcome.replace("crash", "hang") for number, outcome in wanted.items()
     }
@@ -81,7 +81,7 @@ def test_a_board_that_goes_costs_no_candidate(boards: list[Board]) -> None:
 def test_a_candidate_that_hangs_a_board_is_tried_again_on_another(
     boards: list[Board], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nothing resets them: the board is lost, and the run goes on."""
+    """The boards can't be reset: the board is lost, and the run goes on."""
     space = Space({"FAULT": ["4", "0", "0", "0"]})
     tried = tune(KERNEL, space, build(TARGET), call_timeout_s=0.3, ports=ports(boards))
     assert {item.candidate.number: item.outcome for item in tried} == {
@@ -133,5 +133,5 @@ def test_another_firmware_is_refused(boards: list[Board], tmp_path: Path) -> Non
     other = replace(firmware, elf=of_another_build(firmware.elf, tmp_path / "other"))
     with pytest.raises(LoadError, match=r"runs build \w{16}, other is build"):
         list(tune(KERNEL, Space({"UNROLL": ["1"]}), other, ports=ports(boards)))
-    # Nor is a board reset that nothing has spoiled.
+    # A board that was not spoiled is not reset.
     assert not any(Path(f"{port}.reset").exists() for port in ports(boards))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Spaces, their candidates, results as JSON lines, the front that nothing beats."""
+"""Spaces, their candidates, results as JSON lines, and the Pareto front."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_the_best() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5), st.integers(1, 5)), max_size=12))
 def test_the_front(figures: list[tuple[int, int, int]]) -> None:
-    """A candidate outside the front is beaten by a member; in it nobody beats another."""
+    """A candidate outside the front is beaten by a member; members do not beat each other."""
     results = [result(number, *figure) for number, figure in enumerate(figures)]
     front = [(item.cycles, item.code_bytes, item.stack_bytes) for item in pareto(results)]
     for figure in figures:

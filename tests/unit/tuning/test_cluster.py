@@ -26,7 +26,7 @@ SPACE = Space({"FAULT": ["0", "2", "3", "5"], "UNROLL": ["1", "2", "4", "8"]})
 
 
 def kernel_in(directory: Path) -> Kernel:
-    """With a check from a file that nobody can import, as the command line loads it."""
+    """A kernel with a check from a file that can't be imported, as the command line loads it."""
     file = directory / "ref.py"
     file.write_text(CHECK)
     spec = importlib.util.spec_from_file_location("ref", file)

@@ -14,7 +14,7 @@ SOURCES, TOOLSET = cast(Sources, None), cast(Toolset, None)
 
 
 class Killed:
-    """Ends in its first `deaths` builds, over all processes."""
+    """A process that ends in the first `deaths` builds, counted over all processes."""
 
     deaths = 0
     ended = 0
@@ -47,7 +47,7 @@ def test_it_is_compiled_again_by_another(
 
 
 class Endless(Killed):
-    """Its first build takes longer than it may."""
+    """A process whose first build exceeds the time limit."""
 
     limits: ClassVar[list[object]] = []
     at_once: ClassVar[list[bool]] = []

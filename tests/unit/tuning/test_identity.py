@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What results depend on: a change of any part changes the hash of that part, and of no other."""
+"""Hashes of a result's inputs: a change of a part changes the hash of this part, and no other."""
 
 from __future__ import annotations
 

@@ -63,9 +63,9 @@ def test_what_a_candidate_does_to_its_device_ends_no_run(
     bench = Bench(Kernel(Path("k.c"), "k", ()), UNUSED, UNUSED)
     result = bench.judge(Candidate(0), BUILT)
     assert (result.outcome, result.reason) == (outcome, error.message)
-    # It was tried once more, alone on a fresh one.
+    # The candidate was tried once more, alone on a fresh device.
     assert len(opened) == 2
-    # A candidate that another device has tried before is not.
+    # A candidate that another device has tried before is not tried again.
     assert bench.judge(Candidate(0), BUILT, again=True).outcome == outcome
     assert len(opened) == 3
 
@@ -77,7 +77,7 @@ def test_what_a_candidate_does_to_its_device_ends_no_run(
         # The first device is spoiled by any fault: the candidate is tried again, and is right.
         ([100, 0, 100, 100, 100], ["correct", "correct"], 2),
         ([100, 120, 100, 100, 100], ["correct", "correct"], 2),
-        # It is the candidate's doing; the next one gets a fresh device.
+        # The candidate is the cause; the next candidate gets a fresh device.
         ([100, 0, 100, 0, 100, 100], ["clock", "correct"], 3),
     ],
 )
@@ -127,7 +127,7 @@ def test_a_clock_that_stands_still_from_the_start_ends_the_run(monkeypatch: pyte
 
 
 class Library:
-    """Times are those of the batches that come; a call is right or wrong as `rights` says."""
+    """A library whose times are those of the given batches; `rights` says whether a call is right."""
 
     def __init__(self, batches: list[int], rights: list[bool]) -> None:
         self.batches, self.rights = batches, rights
@@ -184,9 +184,9 @@ def test_cycles_are_those_of_whole_instructions_without_what_measuring_takes() -
 
 
 class Device:
-    """One that can be closed."""
+    """A device that can be closed."""
 
     name = "board"
 
     def close(self) -> None:
-        """As a device does."""
+        """Close the device."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The candidates that are tried, their number, and the results that decide: without a device."""
+"""The tried candidates, their number, and the results that decide; without a device."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNUSED: Any = None
 
 
 class Judges:
-    """Takes every candidate for right, and faster than the one before."""
+    """Judges every candidate as right, and as faster than the candidate before."""
 
     ahead = 2
 
@@ -85,7 +85,7 @@ def test_each_so_many_th_is_checked(every: int, checked: list[int]) -> None:
 
 
 def test_a_check_leaves_the_kernels_arguments() -> None:
-    """Each candidate is called with the first one's arguments."""
+    """Each candidate is called with the same arguments as the first."""
 
     def kernel(x: np.ndarray) -> None:
         x += 1

@@ -12,7 +12,7 @@ SPACE = Space({"A": [str(n) for n in range(16)], "B": [str(n) for n in range(16)
 
 
 def cost(number: int) -> float:
-    """Least at A=3, B=11, -O3."""
+    """An objective with its minimum at A=3, B=11, -O3."""
     named = dict(SPACE[number].defines)
     slow = 50.0 * (SPACE[number].flags == ("-O2",))
     return 100.0 + 3.0 * abs(int(named["A"]) - 3) + 2.0 * abs(int(named["B"]) - 11) + slow
@@ -59,7 +59,7 @@ def test_tpe_is_the_same_for_a_seed() -> None:
 
 @pytest.mark.extra("tune")
 def test_tpe_finds_better_than_chance() -> None:
-    """Over ten seeds, of 60 of 512: invalid ones on the way do not hinder it."""
+    """Over ten seeds, with 60 of 512 candidates; invalid candidates do not hinder the search."""
     by_chance = [best_of(tried("random", 60, seed)) for seed in range(10)]
     by_tpe = [best_of(tried("tpe", 60, seed)) for seed in range(10)]
     assert sum(by_tpe) < sum(by_chance)

@@ -11,7 +11,7 @@ from minrpc.tuning import Candidate, cluster
 
 
 class OneBench:
-    """Tells which firmware judges, and for which kernel."""
+    """A bench that reports its firmware and its kernel."""
 
     def __init__(self, kernel: object, firmware: SimpleNamespace, toolset: object) -> None:
         self.kernel, self.firmware, self.toolset = kernel, firmware, toolset

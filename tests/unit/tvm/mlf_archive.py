@@ -53,7 +53,7 @@ _HEAD = """\
 #include <math.h>
 #include <stdbool.h>
 """
-# As v0.8 to v0.18 write it, where the target or the runtime has system-lib.
+# Written by v0.8 to v0.18 if the target or the runtime has system-lib.
 _REGISTRY = """\
 #include <tvm/runtime/crt/module.h>
 #ifdef __cplusplus
@@ -89,7 +89,7 @@ FIRST, SECOND = "tvmgen_default_fused_nn_dense_add_nn_relu", "tvmgen_default_fus
 
 
 def packed_functions() -> str:
-    """Both layers, as v0.18's C generator has such."""
+    """C code of both layers, in the form of v0.18's generator."""
     first = _PACKED.format(
         name=FIRST, rows=SAMPLES, columns=HIDDEN, bytes=4 * HIDDEN, result="((sum) > (0.0f) ? (sum) : (0.0f))"
     )
@@ -97,7 +97,7 @@ def packed_functions() -> str:
 
 
 def params(arrays: dict[str, npt.NDArray[Any]]) -> bytes:
-    """As `save_param_dict` writes them."""
+    """Weights in the format of `save_param_dict`."""
     data = struct.pack("<QQQ", 0xF7E58D4F05049CB7, 0, len(arrays))
     for name in arrays:
         data += struct.pack("<Q", len(name)) + name.encode()
@@ -139,7 +139,7 @@ def graph() -> dict[str, Any]:
 
 
 def write_graph(path: Path, network: Network, version: int) -> Path:
-    """For the executor "graph"."""
+    """Write an archive for the executor "graph"."""
     arrays = dict(
         zip(("p0", "p1", "p2", "p3"), (network.w1, network.b1, network.w2, network.b2), strict=True)
     )
@@ -226,7 +226,7 @@ def write_aot(
     devices: bool = False,
     packed: bool = False,
 ) -> Path:
-    """For the executor "aot" with its C interface: weights are in the code.
+    """Write an archive for the executor "aot" with its C interface: weights are in the code.
 
     field: the input's. system_lib: the functions are registered, too. pools: the caller gives the working
     memory, and a constant. devices: it also gives contexts of devices. packed: with the other interface.

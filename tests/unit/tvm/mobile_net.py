@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A network of the kind of MobileNet, with random weights: depthwise and pointwise convolutions in turn.
+"""A network like MobileNet, with random weights: depthwise and pointwise convolutions in turn.
 
 Float as an ONNX file, int8 as a Relax module, and numpy's results for both.
 """
@@ -36,7 +36,7 @@ class Layer:
 
 
 def layers(dtype: type[np.floating[Any]] | type[np.integer[Any]], seed: int = 7) -> list[Layer]:
-    """Twenty, of eight channels each."""
+    """Twenty layers of eight channels each."""
     rng = np.random.default_rng(seed)
     shapes = [(CHANNELS, 1, 3, 3), (CHANNELS, CHANNELS, 1, 1)] * BLOCKS
     made = []
@@ -53,7 +53,7 @@ def layers(dtype: type[np.floating[Any]] | type[np.integer[Any]], seed: int = 7)
 
 
 def convolved(x: Array, layer: Layer) -> Array:
-    """In double precision, or in int32, exactly."""
+    """The layer's output, in double precision, or exactly in int32."""
     wide = np.float64 if x.dtype.kind == "f" else np.int32
     pad = layer.pad
     padded = np.pad(x.astype(wide), ((0, 0), (0, 0), (pad, pad), (pad, pad)))

@@ -99,7 +99,7 @@ def write_nodes(
 
 
 def need_gather() -> None:
-    """Skip where TVM leaves a shape of ONNX's Gather to be found when the model runs: before 0.26."""
+    """Skip the test with TVM before 0.26, which finds a shape of ONNX's Gather only when the model runs."""
     import tvm
 
     if tuple(map(int, tvm.__version__.split(".")[:2])) < (0, 26):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A bridge's requests to a device in Python, for those of a client."""
+"""A bridge's requests to a device in Python, for a client's requests."""
 
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ def test_an_array_that_a_function_returned_is_freed(client: Client) -> None:
 
 
 def test_a_module_that_was_given_again_stays(client: Client) -> None:
-    """Given back while a function of it was in use, then had once more: it does not go with the function."""
+    """A module that was released while its function was in use, then loaded again, is not freed with the
+    function."""
     library, find = client.function("ffi.SystemLib"), client.function("tvm.rpc.server.ModuleGetFunction")
     assert client.result(library) == Handle(LIBRARY)
     inc = client.result(find, Module(LIBRARY), "inc", True)
@@ -118,7 +119,7 @@ def test_text_of_the_devices_that_is_no_utf_8_comes_as_it_is(client: Client) -> 
 
 
 def test_all_files_are_removed_by_the_empty_name(client: Client) -> None:
-    """As TVM's tuner leaves nothing behind."""
+    """TVM's tuner removes all files in this way."""
     server = "tvm.rpc.server."
     upload, remove = client.function(f"{server}upload"), client.function(f"{server}remove")
     for name in ("a.o", "b.o"):
@@ -132,7 +133,8 @@ def test_all_files_are_removed_by_the_empty_name(client: Client) -> None:
 
 @pytest.mark.parametrize("dies", [True, False])
 def test_a_device_that_dies_of_a_module(client: Client, dies: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Is told upwards, which gets another device; the module's fault only to the client."""
+    """The device's death is raised to the server, which gets another device; the module's fault goes only to
+    the client."""
 
     def load(*_: object, **__: object) -> Result:
         if dies:
@@ -153,7 +155,7 @@ def test_a_device_that_dies_of_a_module(client: Client, dies: bool, monkeypatch:
 
 
 def test_attributes_of_a_device_that_tells_nothing_of_itself() -> None:
-    """TVM's own has no `minrpc.device_info`: nothing is asked of it, and the session goes on."""
+    """TVM's own device has no `minrpc.device_info`: it gets no such request, and the session goes on."""
     client = Client(TVM_0_18_0)
     for kind, value in ((0, 1), (1, None), (14, None), (15, None)):
         code, values = client.ask(Syscall(RpcCode.DEV_GET_ATTR, (DLDevice(1, 0), kind)))

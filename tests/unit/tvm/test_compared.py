@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Right outputs: rounding, and nan or infinity where TVM has them, too."""
+"""Right outputs: differences by rounding, and nan or infinity at the same places as TVM's."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_what_rounding_may_do(dtype: Any, error: float, right: bool) -> None:  #
     ],
 )
 def test_integers(dtype: Any, given: list[int], expected: list[int], error: float) -> None:  # noqa: ANN401
-    """Each must be as it should."""
+    """Integers must be equal."""
     found = difference(np.array(given, dtype), np.array(expected, dtype))
     assert found == OutputDifference(error, 0, 0.0)
     assert found.right is (error == 0)

@@ -19,7 +19,7 @@ from minrpc.wire import DataType
 
 FLOAT = DataType(2, 32)
 
-# As TVM generates it: a context variable, packed arguments, workspace given back.
+# Code in TVM's form: a context variable, packed arguments, workspace that is freed.
 SOURCE = """
 #include "tvm/ffi/extra/c_env_api.h"
 #include "tvm/runtime/base.h"
@@ -100,7 +100,7 @@ def test_sizes(tmp_path: Path) -> None:
 
 
 def test_workspaces_of_operators_lie_one_over_the_other() -> None:
-    """One runs at a time: the largest counts."""
+    """Operators run one at a time: the largest workspace counts."""
     plan = make_plan("net", workspace=48)
     second = replace(plan.operators[1], workspace=32)
     assert replace(plan, operators=(plan.operators[0], second)).workspace_bytes == 32 + 48
@@ -162,7 +162,7 @@ int main(void)
 
 
 def test_two_threads_with_workspaces_of_their_own(tmp_path: Path) -> None:
-    """ThreadSanitizer sees each access that they share; a wrong result would need luck."""
+    """ThreadSanitizer finds each shared access; a wrong result would depend on chance."""
     export.write(make_plan("net"), tmp_path)
     (tmp_path / "main.c").write_text(THREADS)
     files = sorted(str(path) for path in (tmp_path / "src").glob("*.c"))
@@ -172,7 +172,7 @@ def test_two_threads_with_workspaces_of_their_own(tmp_path: Path) -> None:
     if built.returncode and "tsan" in built.stderr:
         pytest.skip("this compiler has no ThreadSanitizer")
     assert built.returncode == 0, built.stderr
-    # ThreadSanitizer needs addresses that a kernel with much randomization does not give.
+    # ThreadSanitizer needs addresses that a kernel with strong address randomization does not give.
     ran = subprocess.run(
         ["setarch", "-R", "./threads"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
@@ -181,7 +181,7 @@ def test_two_threads_with_workspaces_of_their_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_no_warnings(compiler: str, tmp_path: Path) -> None:
-    """Also of a model whose code relies on C's conversions of numbers, and on 32 bits."""
+    """This includes a model whose code relies on C's conversions of numbers, and 32 bits."""
     if not shutil.which(compiler):
         pytest.skip(f"there is no {compiler}")
     plan = make_plan("net")
@@ -195,7 +195,7 @@ def test_no_warnings(compiler: str, tmp_path: Path) -> None:
 
 
 def test_the_example_builds_and_runs(tmp_path: Path) -> None:
-    """With inputs of zeros: the output is the weight, 1.0 first."""
+    """With inputs of zeros the output is the weight, 1.0 first."""
     export.write(make_plan("net"), tmp_path)
     for command in (["cmake", "-S", "example", "-B", "build", "-G", "Ninja"], ["cmake", "--build", "build"]):
         subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
@@ -222,7 +222,7 @@ def test_code_without_an_argument_for_its_state_says_so() -> None:
 
 
 def test_a_failed_operator_ends_the_run(tmp_path: Path) -> None:
-    """More workspace than was planned is refused, and so told."""
+    """A request for more workspace than planned is refused, and the run reports it."""
     library = compiled(tmp_path, make_plan("net", workspace=0))
     x = np.ones(4, np.float32)
     inputs, outputs = (ctypes.c_void_p * 1)(x.ctypes.data), (ctypes.c_void_p * 1)(x.ctypes.data)
@@ -236,7 +236,7 @@ def test_an_operator_that_there_is_not(tmp_path: Path) -> None:
 
 
 def test_a_parallel_loop_ends_where_a_part_fails(tmp_path: Path) -> None:
-    """Its parts run in turn, each told its number and how many there are; the first error is the loop's."""
+    """The parts run in turn, each with its number and the number of parts; the first error is the loop's."""
     source = """
 #include "tvm/runtime/c_backend_api.h"
 #include "tvm/ffi/c_api.h"
@@ -335,7 +335,7 @@ def awkward_plan() -> ModelPlan:
         replace(operator, function=function, tensors=taken)
         for operator, function, taken in zip(plan.operators, functions, tensors, strict=True)
     ]
-    # Both functions of loops also read x's four elements, which the first input has.
+    # Both functions with loops also read x's four elements, which the first input has.
     called = renamed("inputs", fields, AWKWARD)
     return replace(plan, inputs=inputs, source=source, operators=tuple(replaced), called=called)
 
@@ -363,7 +363,7 @@ HEADERS = "assert complex ctype errno fenv float inttypes limits math signal std
 
 @pytest.mark.parametrize("compiler", ["gcc -std=gnu11", "gcc -std=c99", "g++ -std=gnu++20", "g++ -std=c++11"])
 def test_a_header_for_any_program(compiler: str, tmp_path: Path) -> None:
-    """Behind the standard's headers, whose macros no member's name may be."""
+    """The header works after the standard's headers, whose macros must not be names of members."""
     plan = awkward_plan()
     export.write(plan, tmp_path)
     cxx = compiler.startswith("g++")
@@ -390,7 +390,7 @@ def test_names_stay_what_they_are_where_they_can() -> None:
 
 @pytest.mark.parametrize("dtype", ["<u2", ">u2"])
 def test_weights_that_compile_quickly_are_the_same(dtype: str, tmp_path: Path) -> None:
-    """All bytes, in rows of any length, and none of them; in this machine's order."""
+    """All byte values, in rows of any length, and an empty weight; in this machine's order."""
     rng = np.random.default_rng(2)
     constants = [
         rng.permutation(256).astype(dtype),

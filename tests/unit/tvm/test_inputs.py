@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inputs out of a file of numpy's: all its faults are one error."""
+"""Inputs from a file of numpy: one error lists all its faults."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_a_graph(version: int, tmp_path: Path) -> None:
 
 
 def test_nodes_with_two_outputs_and_storages_that_tensors_share(tmp_path: Path) -> None:
-    """A storage is as large as the largest in it, wherever that one comes; outputs are told apart."""
+    """A storage is as large as its largest tensor, in any order; a node's outputs are distinguished."""
     plan = read_mlf(mlf_archive.write_split(tmp_path / "net.tar"), "net")
     assert plan.storages == (64, 16)
     split, join, _ = plan.operators
@@ -83,7 +83,7 @@ def test_aot(version: int, form: dict[str, Any], tmp_path: Path) -> None:
 
 
 def test_aot_of_the_name_that_it_has_in_its_archive(tmp_path: Path) -> None:
-    """Both have a function tvmgen_default_run."""
+    """Both the archive and the library have a function tvmgen_default_run."""
     plan = read_mlf(mlf_archive.write_aot(tmp_path / "default.tar", NETWORK, 6), "default")
     check(plan, tmp_path, "default")
 

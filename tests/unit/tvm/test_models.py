@@ -17,7 +17,7 @@ from minrpc.tvm.code.picture import draw_runs
 
 from tests.unit.tvm.test_export import make_plan
 
-# Of `make_plan("net")`: a workspace of 48 bytes, 16 of input and 16 of output, 16 of weights.
+# Sizes of `make_plan("net")`: a workspace of 48 bytes, 16 of input and 16 of output, 16 of weights.
 CODE = 1000
 ALL = CODE + 48 + 32 + 16
 
@@ -55,7 +55,7 @@ def test_weights_that_do_not_fit_are_told_before_there_is_code() -> None:
     [(1, "--weights image builds"), (16, "--weights image builds"), (17, "take a smaller model")],
 )
 def test_what_helps_where_there_is_no_room(missing: int, advice: str) -> None:
-    """Weights in the image only where they are too large."""
+    """Weights in the image are proposed only if they are too large."""
     with pytest.raises(DeviceMemoryError, match=f"{missing} are missing") as caught:
         _check_room(device(ALL - missing), make_plan("net"), CODE, "loaded")
     assert advice in str(caught.value)
@@ -78,7 +78,7 @@ def measured(*cycles: int) -> Measurement:
 
 @pytest.mark.extra("plot")
 def test_a_picture_of_a_run(tmp_path: Path) -> None:
-    """The run's own time, and each operator's share of it."""
+    """The picture has the run's time, and each operator's share."""
     operators = (OperatorTime("first", measured(250)), OperatorTime("second" * 9, measured(700, 800, 750)))
     run = ModelRun("net", {}, measured(900, 1000, 2000), operators, 0, 0, 0, 0, 0)
     draw_runs({"mine": run, "other": replace(run, whole=measured(2000))}, tmp_path / "p.svg")

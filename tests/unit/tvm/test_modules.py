@@ -88,7 +88,7 @@ def test_an_archive_that_was_cut_off() -> None:
         parts("m.tar", archive({"a.c": bytes(2000)})[:1000])
 
 
-# Functions as TVM generates them, and a caller as the device is one.
+# Functions in TVM's form, and a caller that acts as the device.
 _CALLS = """
 #include <assert.h>
 #include <stdlib.h>
@@ -140,7 +140,8 @@ int main(void)
 
 
 def test_arguments_results_and_errors_on_their_way(tmp_path: Path) -> None:
-    """Each kind of value there and back; an unknown or surplus symbol is refused; a long text is cut."""
+    """Each kind of value is passed and returned; unknown types and surplus arguments are refused; a long text
+    is cut."""
     _, text = adapter_source(["__tvm_ffi_same", "__tvm_ffi_fails"])
     (tmp_path / "a.c").write_text(text + _CALLS)
     command = ["gcc", "-std=gnu11", "-w", "a.c", "-o", "a"]

@@ -249,7 +249,7 @@ def test_sequences_of_tensors() -> None:
 
 
 def test_an_initial_value_is_a_constant() -> None:
-    """As an input it could be replaced, so that nothing would be folded."""
+    """As an input it could be replaced by a caller, so that nothing would be folded."""
     from onnx import helper
 
     model = model_with([node("Expand", ["x", "to"], ["y"])], {"x": (1, 3)}, ["y"], to=np.array([2, 1]))

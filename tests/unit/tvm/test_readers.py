@@ -39,7 +39,7 @@ def test_tflite(network: waveforms.Network, tmp_path: Path) -> None:
 
 
 def test_variables_of_tflite_are_inputs_and_outputs(tmp_path: Path) -> None:
-    """Their names are C's, and the header tells their first values."""
+    """The variables' names are valid in C, and the header has their first values."""
     from minrpc.tvm import model_of
     from minrpc.tvm.code import export
 
@@ -57,7 +57,7 @@ def test_variables_of_tflite_are_inputs_and_outputs(tmp_path: Path) -> None:
 
 
 def test_averages_of_quantized_tensors_are_rounded(tmp_path: Path) -> None:
-    """As TFLite's reference rounds: from the middle of two away from 0. TVM's converter cuts off."""
+    """TFLite's reference rounds half away from 0. TVM's converter cuts fractions off."""
     from minrpc.tvm import model_of
 
     rows = np.array([[1, 1, 1, 0], [-1, -1, -1, 0], [1, 1, 0, 0], [-1, -1, 0, 0], [5, 0, 0, 0]], np.int8)

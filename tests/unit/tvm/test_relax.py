@@ -73,7 +73,7 @@ def test_a_network_gives_what_tvm_gives(tmp_path: Path) -> None:
 
 
 def test_outputs_between_other_tensors(tmp_path: Path) -> None:
-    """The first output is made before the operators in between: each of all those has memory of its own."""
+    """The first output is computed before the operators in between: each has memory of its own."""
     from tvm import relax
 
     rng = np.random.default_rng(2)
@@ -120,7 +120,7 @@ int32_t __tvm_ffi_g(void* self_handle, void* args, int32_t num_args, void* resul
 
 
 def test_one_function_of_loops_becomes_a_library(tmp_path: Path) -> None:
-    """As the tuner's best schedule does; its vectors become loops."""
+    """The tuner's best schedule is such a function; its vectors become loops."""
     import tvm
     from tvm import te
 

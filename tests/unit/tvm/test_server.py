@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The server of TVM's TCP door, for clients that say nothing, are slow, or find a device that fails."""
+"""The server of TVM's TCP door, for clients that send nothing, are slow, or find a failing device."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_who_says_nothing_gives_way_to_the_next(source: LentDevice, monkeypatch:
 def test_a_client_may_be_silent_as_long_as_it_likes(
     source: LentDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once it has said who it is."""
+    """A client may be silent after its handshake."""
     limits: list[float | None] = []
     waiting = server.events_of
 

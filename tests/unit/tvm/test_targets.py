@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LLVM's target for a core, and code that would not fit there."""
+"""LLVM's target for a core, and code that does not fit the core."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MakeToolset = Callable[..., Toolset]
 @pytest.fixture
 def toolset(tmp_path: Path) -> MakeToolset:
     def make(compiler: str, *flags: str) -> Toolset:
-        """Of a compiler that is here, with an object of its own for the firmware."""
+        """A toolset of an installed compiler, with an object of this compiler as the firmware."""
         (tmp_path / "f.c").write_text("int x;")
         made = tmp_path / f"{len(list(tmp_path.iterdir()))}.o"
         try:
@@ -51,7 +51,8 @@ def toolset(tmp_path: Path) -> MakeToolset:
     ],
 )
 def test_an_arm_core(toolset: MakeToolset, flags: tuple[str, ...], told: dict[str, Any]) -> None:
-    """With three words LLVM would read no EABI. A core is taken to have all its optional units."""
+    """LLVM does not read the EABI from a triple of three words. A core is assumed to have all its optional
+    units."""
     found = description(toolset(ARM, *flags))
     core = flags[0].removeprefix("-mcpu=").partition("+")[0]
     assert found == {"kind": "llvm", "num-cores": 1, "mcpu": core, "mtriple": found["mtriple"]} | told

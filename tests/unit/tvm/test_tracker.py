@@ -19,7 +19,8 @@ LIMIT_S = 60.0
 
 
 class TrackerModel:
-    """questions: all that came. pending: the match keys that nobody has taken. It serves one device."""
+    """A tracker that serves one device. questions: all received questions. pending: the match keys that no
+    client has taken."""
 
     def __init__(self) -> None:
         self.questions: list[list[object]] = []
@@ -53,7 +54,7 @@ def registered() -> Iterator[tuple[Tracker, TrackerModel]]:
 
 
 def test_what_a_device_tells_of_itself() -> None:
-    """Its address is the one that the tracker sees: no word of it is said."""
+    """The device sends no address: the tracker takes the address that it sees."""
     with registered() as (tracker, model):
         assert model.questions == [
             [5, {"key": "server:mine", "addr": [None, 1234]}],
@@ -83,7 +84,8 @@ def test_a_key_that_was_taken_and_not_used_is_replaced() -> None:
 
 
 def test_a_tracker_that_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Is given up. Where it were not, this one would end the connection, which is another error."""
+    """The device gives the tracker up. Otherwise the test's tracker would end the connection, which is
+    another error."""
     monkeypatch.setattr(module, "_ANSWER_S", 0.05)
     told = threading.Event()
 

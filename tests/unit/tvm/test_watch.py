@@ -15,7 +15,8 @@ LIMIT_S = 60.0
 
 
 class Side:
-    """Our end of a client's connection, the client's end, and whether the running call was to end."""
+    """The server's end of a client's connection, the client's end, and whether the running call was
+    interrupted."""
 
     def __init__(self) -> None:
         self.ours, self.its = socket.socketpair()

@@ -10,7 +10,7 @@ import numpy as np
 
 from tests.unit.tvm.waveforms import CLASSES, HIDDEN, SAMPLES, Network
 
-# Of TFLite's schema.
+# Numbers in TFLite's schema.
 _FLOAT32 = 0
 _INT8 = 9
 _RESOURCE = 13

@@ -35,13 +35,13 @@ class Network:
     b2: Floats
 
     def scores(self, x: Floats) -> npt.NDArray[np.float64]:
-        """In double precision."""
+        """The scores, in double precision."""
         w1, b1, w2, b2 = (item.astype(np.float64) for item in (self.w1, self.b1, self.w2, self.b2))
         return np.maximum(x.astype(np.float64) @ w1 + b1, 0) @ w2 + b2
 
 
 def trained(steps: int = 400, seed: int = 1) -> Network:
-    """By gradient descent with momentum on the softmax of the scores."""
+    """A network, trained by gradient descent with momentum on the softmax of the scores."""
     rng = np.random.default_rng(seed)
     x, kinds = waveforms(2000, seed)
     w = [rng.normal(0, 0.2, (SAMPLES, HIDDEN)), np.zeros(HIDDEN), rng.normal(0, 0.2, (HIDDEN, CLASSES))]
@@ -65,7 +65,7 @@ def trained(steps: int = 400, seed: int = 1) -> Network:
 
 @dataclass(frozen=True)
 class Int8Network:
-    """The same in integers: int8 weights, int32 sums, a shift to the right after the first layer."""
+    """The network in integers: int8 weights, int32 sums, a shift to the right after the first layer."""
 
     w1: npt.NDArray[np.int8]
     b1: npt.NDArray[np.int32]
@@ -94,7 +94,7 @@ def quantized(network: Network) -> Int8Network:
 
 
 def as_int8(x: Floats) -> npt.NDArray[np.int8]:
-    """Signals as the int8 network takes them."""
+    """Signals as inputs of the int8 network."""
     return np.round(x * 127).astype(np.int8)
 
 
@@ -112,7 +112,7 @@ def float_module(network: Network) -> Any:  # noqa: ANN401
 
 
 def int8_module(network: Int8Network) -> Any:  # noqa: ANN401
-    """Likewise, in integers only."""
+    """A Relax module of the network in integers."""
     from tvm import relax
 
     builder = relax.BlockBuilder()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages as people read them."""
+"""Explanations of messages for people."""
 
 import pytest
 from minrpc.wire import (

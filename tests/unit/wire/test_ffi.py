@@ -144,5 +144,5 @@ def test_a_value_that_its_type_does_not_hold() -> None:
 
 
 def test_text_that_is_no_utf_8_has_its_bytes() -> None:
-    """As a device's own text may be after a fault."""
+    """A device's own text may contain such bytes after a fault."""
     assert ffi.encode_exception("\udcff!") == ffi.encode_exception("??").replace(b"??", b"\xff!")

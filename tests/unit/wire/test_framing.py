@@ -20,7 +20,7 @@ from minrpc.wire import (
     encode_frame,
 )
 
-# Mostly the bytes that mean something to the reader.
+# Mostly bytes with a meaning for the reader.
 AWKWARD = st.one_of(st.sampled_from([0xFF, 0xFD, 0xFE, 0x00, 0x41]), st.integers(0, 255))
 PAYLOADS = st.one_of(st.binary(max_size=300), st.lists(AWKWARD, max_size=300).map(bytes))
 WIRE = st.lists(AWKWARD, max_size=200).map(bytes)
@@ -62,12 +62,12 @@ def test_events_do_not_depend_on_chunking(wire: bytes, cuts: list[int]) -> None:
 def test_the_next_good_frame_is_found_after_anything(wire: bytes, cuts: list[int], payload: bytes) -> None:
     reader = Deframer()
     feed(reader, wire, cuts)
-    # Its lone fe ends a 0xff that `wire` may leave dangling.
+    # The frame's lone fe ends a 0xff that `wire` may leave dangling.
     assert Frame(payload) in reader.feed(encode_frame(payload, first=True))
 
 
 def feed_whole(reader: Deframer, data: bytes, cuts: list[int]) -> list[FramingEvent]:
-    """As `feed`, where `whole` is asked first."""
+    """As `feed`, but calls `whole` first."""
     events: list[FramingEvent] = []
     for chunk in chunks(data, cuts):
         payload = reader.whole(chunk)
@@ -77,7 +77,7 @@ def feed_whole(reader: Deframer, data: bytes, cuts: list[int]) -> list[FramingEv
 
 @given(st.lists(st.one_of(PAYLOADS.map(encode_frame), WIRE), max_size=4), CUTS)
 def test_a_whole_frame_is_the_same_by_either_way(parts: list[bytes], cuts: list[int]) -> None:
-    """At the cuts between the parts, too, where whole frames begin and end."""
+    """This includes cuts between the parts, where whole frames begin and end."""
     wire = b"".join(parts)
     ends = list(accumulate(len(part) for part in parts))
     item, other = Deframer(max_payload=250), Deframer(max_payload=250)
@@ -118,7 +118,8 @@ def test_a_cut_frame_is_reported_and_the_next_one_comes(payload: bytes, data: st
     reader = Deframer()
     first = reader.feed(wire[:cut])
     assert [event for event in first if isinstance(event, Frame)] == []
-    # The lone fe in front may pass for the last byte of the length or of the CRC, even be it.
+    # The lone fe before the frame may be taken for the last byte of the length or of the CRC, or be that
+    # byte.
     damage, *_, following = reader.feed(encode_frame(b"next", first=True))
     assert isinstance(damage, ShortPacket | CrcMismatch | OversizeFrame) or damage == Frame(payload)
     assert following == Frame(b"next")
@@ -189,7 +190,7 @@ def test_a_payload_of_nothing_but_escapes_is_read_in_pieces_of_any_size() -> Non
 
 @pytest.mark.parametrize(("size", "too_long"), [(1 << 26, 0), ((1 << 26) + 1, 1)])
 def test_what_is_longer_than_any_message_is_not_waited_for(size: int, too_long: int) -> None:
-    """A damaged length would else bind memory: 64 MiB is the most unless told otherwise."""
+    """A damaged length must not reserve memory: the default limit is 64 MiB."""
     deframer = Deframer()
     deframer.feed(bytes.fromhex("fffd") + size.to_bytes(4, "little"))
     assert deframer.counters.oversize_frames == too_long

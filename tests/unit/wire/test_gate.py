@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The device's bytes that a client may have, however they fall into reads."""
+"""The device's bytes that a client may read, for any division into reads."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -57,7 +57,7 @@ def test_logs_of_no_session_pass_and_those_of_another_do_not(cuts: list[int]) ->
 
 
 def test_the_answer_to_the_start_of_another_with_the_same_nonce() -> None:
-    """TVM's oldest clients have the same nonces each time: then the order tells."""
+    """TVM's oldest clients always use the same nonces: the order decides then."""
     gate = SessionGate()
     for _ in range(2):
         gate.new_client()
@@ -78,7 +78,7 @@ def test_a_start_that_got_no_answer_is_passed_over() -> None:
 
 
 def test_a_client_may_start_anew() -> None:
-    """Its own earlier session is its own affair, as on a wire."""
+    """The gate does not withhold answers to the client's own earlier session, as on a wire."""
     gate = SessionGate()
     gate.new_client()
     gate.from_client(init(7))
@@ -113,7 +113,7 @@ def test_the_first_client_gets_nothing_either_before_its_start() -> None:
 
 
 def test_what_is_kept_of_starts_is_bounded() -> None:
-    """The oldest of 257 is forgotten, with the answer that it might have got."""
+    """The oldest of 257 starts is forgotten, with its answer."""
     gate = SessionGate()
     for number in range(257):
         gate.from_client(init(1 if number == 0 else 2))
@@ -122,7 +122,7 @@ def test_what_is_kept_of_starts_is_bounded() -> None:
 
 
 def test_a_start_without_a_body_is_one() -> None:
-    """The device does not look at its version."""
+    """The device ignores the version."""
     gate = SessionGate()
     gate.from_client(message(7, MessageType.START_INIT))
     assert gate.from_device(reply(0x1007)) == reply(0x1007)

@@ -126,7 +126,8 @@ def test_a_numbered_message_has_a_check_of_its_own() -> None:
 
 @given(st.binary(max_size=20), st.data())
 def test_a_numbered_message_that_fails_its_check_is_damaged(body: bytes, data: st.DataObject) -> None:
-    """Though the frame's CRC is right: that of 16 bits lets one in 65,536 pass."""
+    """This holds even if the frame's CRC is right: a CRC of 16 bits lets one in 65,536 damaged frames
+    pass."""
     payload = bytearray(numbered(7, body))
     payload += zlib.crc32(payload).to_bytes(4, "little")
     at = data.draw(st.integers(3, len(payload) - 1))

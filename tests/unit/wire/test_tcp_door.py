@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TVM's TCP door without sockets: handshake, packets, and which TVM it is."""
+"""TVM's TCP door without sockets: handshake, packets, and the client's version of TVM."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HELLO = struct.pack("<ii", 0xFF271, 10) + b"client:key"
 @given(st.lists(st.binary(min_size=1, max_size=40), max_size=5), st.integers(1, 60))
 def test_bytes_may_come_in_any_pieces(bodies: list[bytes], chunk: int) -> None:
     packets = [struct.pack("<Q", len(body)) + body for body in bodies]
-    data = HELLO + bytes(8).join(packets)  # A length of nothing means nothing.
+    data = HELLO + bytes(8).join(packets)  # A length of 0 has no meaning.
     door = Door()
     events = [event for at in range(0, len(data), chunk) for event in door.feed(data[at : at + chunk])]
     assert events == [Hello("client:key"), *map(PacketReceived, packets)]

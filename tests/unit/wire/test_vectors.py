@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The golden table against this side's reader, writer and messages."""
+"""The golden table, checked with Python's reader, writer and messages."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The size of a model's C library in a program that uses it, as the linker determines it."""
+"""The size of a model's C library in a program that uses it, measured by the linker."""
 
 from __future__ import annotations
 

@@ -262,9 +262,11 @@ def with_weights(target: Target, plan: ModelPlan) -> Target:
 
 
 def check_weights(session: Session, name: str, size: int) -> None:
-    """Raise DeviceMemoryError if a model's constants of `size` bytes can't fit, whatever TVM makes of them.
+    """Raise DeviceMemoryError if a model's constants of `size` bytes can't fit, even after TVM has folded
+    some.
 
-    TVM may fold some into smaller ones: up to twice the device's memory is decided when the code is known.
+    Folding makes constants smaller, so sizes up to twice the device's memory are decided when the code is
+    known.
     """
     room, memory, state = _room_for_code(session)
     if size > 2 * room:
@@ -272,7 +274,7 @@ def check_weights(session: Session, name: str, size: int) -> None:
 
 
 def _room_for_code(session: Session) -> tuple[int, str, str]:
-    """Bytes, the memory's name, and whether they are free or all that there is."""
+    """The memory's size in bytes, its name, and whether the size is the free or the total memory."""
     info = session.info()
     for_code = max((region.size for region in info.regions if region.kind == "code"), default=None)
     if for_code is None:
@@ -323,7 +325,7 @@ def _require_room(
 
 
 def _fits_image(session: Session, size: int) -> bool:
-    """True if the firmware's image may have so many bytes more, by the size of its flash."""
+    """True if the firmware's image may grow by `size` bytes, by the size of its flash."""
     target = session.owner.target
     if target is None or target.platform.starts == "process":
         return True
@@ -335,7 +337,7 @@ def _fits_image(session: Session, size: int) -> bool:
 class Model:
     """A model. module: its Relax module, None for C code only. plan: of the lowered module.
 
-    onnx: the ONNX model that it is from, with its shapes and constants fixed; else None.
+    onnx: the source ONNX model, with its shapes and constants fixed; else None.
     """
 
     module: Any
@@ -368,9 +370,9 @@ class Model:
         return {name: result for (name, _), result in zip(self.plan.outputs, results, strict=True)}
 
     def by_onnxruntime(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
-        """onnxruntime's outputs of the file as it is; empty where it is not installed, or can't run it.
+        """onnxruntime's outputs for the unchanged file; empty if it is not installed, or can't run the file.
 
-        Outputs that are text are left out. Raises ModelError for an output whose size is not onnxruntime's.
+        Outputs of text are left out. Raises ModelError for an output whose size is not onnxruntime's.
         """
         if self.onnx is None:
             return {}
@@ -402,7 +404,8 @@ def model_of(
     """A model from a file (of `READERS`, or .tar in Model Library Format), or Relax with its weights bound.
 
     shapes: of an ONNX file's inputs that have none, by name; also extents of named dimensions. A batch that
-        is not given is 1. constants: values for some of its inputs, which they replace.
+        is not given is 1.
+    constants: values that replace some of its inputs.
 
     Raises ModelError, and ConfigurationError for files that can't be read.
     """

@@ -40,9 +40,9 @@ from minrpc.wire.dtypes import BOOLEAN
 PREFIX: Final = "__tvm_ffi_"
 
 _SOURCES: Final = (".c", ".cc", ".o")
-# Symbols of generated code that are no functions to call.
+# Symbols of generated code that are not functions for callers.
 _NOT_FUNCTIONS: Final = ("__tvm_", "_GLOBAL_", "tvmgen_")
-# An LLVM object calls these through weak pointers, which stay NULL unless they are set.
+# Functions that an LLVM object calls through weak pointers, which stay NULL unless they are set.
 _POINTERS: Final = (
     "TVMBackendAllocWorkspace",
     "TVMBackendFreeWorkspace",
@@ -240,7 +240,7 @@ def _object(name: str, suffix: str, content: bytes, toolset: Toolset) -> Path:
         raise ModuleError(
             f"{name} is no ELF object" if name.endswith(".o") else f"{name} has one that is none"
         )
-    file = Path(name).stem + suffix  # The compiler's messages contain it.
+    file = Path(name).stem + suffix  # the compiler's messages contain it
     key = hashlib.sha256(file.encode() + b"\0" + content).hexdigest()[:32]
 
     def fill(to: Path) -> None:

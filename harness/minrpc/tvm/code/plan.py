@@ -81,7 +81,7 @@ class ModelPlan:
     context: the C expression by which `source` knows the argument "self" of its functions, the workspace's
         state; "" if it has no such expression, so that the state is static and one run goes on at a time.
     origin: the model's origin.
-    states: by input: the output of the run before that it takes, and its elements in the first run.
+    states: by input, the output of the previous run that it takes, and its elements in the first run.
     """
 
     name: str

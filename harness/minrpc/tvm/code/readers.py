@@ -29,11 +29,10 @@ Constants = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True)
 class Imported:
-    """module: Relax, with the model's weights bound. onnx: the ONNX model that it is from, else None.
-
+    """module: Relax, with the model's weights bound. onnx: the source ONNX model, else None.
     way_round: advice if TVM can't lower it, "" without advice. states: tensors that the file keeps between
-        runs: the number of the input, of the output that it takes next, and the first value. names: the
-        file's names of the inputs, where the module has others.
+    runs: the number of the input, the number of the output that the input takes in the next run, and the
+    first value. names: the file's names of the inputs, if the module's names differ.
     """
 
     module: Any
@@ -88,7 +87,7 @@ def _onnx(path: Path, shapes: Shapes, constants: Constants) -> Imported:
     try:
         with warnings.catch_warnings(
             action="ignore"
-        ):  # By ONNX's checker, for faults that onnxruntime passes.
+        ):  # Raised by ONNX's checker, for faults that onnxruntime accepts.
             module = from_onnx(model, keep_params_in_input=False)
     except Exception as error:  # TVM's importer raises any class.
         raise ModelError(

@@ -25,7 +25,7 @@ from minrpc.wire.dtypes import BOOLEAN, DataType, to_dtype
 
 _WORKSPACE: Final = re.compile(r"TVMBackendAllocWorkspace\([^;]*?\(uint64_t\)(\d+)(?:ULL)?,")
 _FUNCTION: Final = re.compile(r"int32_t __tvm_ffi_(\w+)\(void\* self_handle[^;{]*\) \{$(.*?)^\}", re.M | re.S)
-# Not the function of that name, and no part of another name or of a text.
+# Matches neither the function of that name, nor a part of another name or of a text.
 _SPECIAL: Final = re.compile(r'(?<![\w."])(inff?|nanf?)(?![\w("])')
 
 # Calls without effect on a device whose memory is planned.
@@ -49,7 +49,7 @@ def told_by_tvm(what: str) -> Iterator[None]:
         yield
     except HarnessError:
         raise
-    except Exception as error:  # Any class: TVM's own, and Python's for cases TVM misses.
+    except Exception as error:  # TVM raises errors of any class, its own and Python's.
         raise ModelError(f"{what}: {first_line(error)}") from error
 
 
@@ -140,7 +140,7 @@ def _copied_outputs() -> Any:  # noqa: ANN401
 
 
 def _fields(result: Any, function: Any) -> list[Any]:  # noqa: ANN401
-    """The tensors that a function returns, followed through names that only repeat a name."""
+    """The tensors that a function returns, with aliases resolved."""
     values = {
         binding.var: binding.value
         for block in function.body.blocks
@@ -203,7 +203,7 @@ def c_source(lowered: Any, config: Mapping[str, object] | None = None) -> str:  
 
 
 def _with_special_numbers(source: str) -> str:
-    """C for infinity and nan as constants, which TVM writes as if "inff" were a number."""
+    """C for infinity and nan as constants, which TVM writes as "inff", which is not C."""
     names = {"inff": "__builtin_inff()", "inf": "__builtin_inf()"}
     names |= {"nanf": '__builtin_nanf("")', "nan": '__builtin_nan("")'}
     return _SPECIAL.sub(lambda found: names[found[1]], source)
@@ -284,7 +284,7 @@ def dtype_of(name: str) -> DataType:
 
 
 def _is_constant(value: Any) -> bool:  # noqa: ANN401
-    return "Const" in type(value).__name__  # Its name differs between versions.
+    return "Const" in type(value).__name__  # The attribute's name differs between versions.
 
 
 def is_relax(function: Any) -> bool:  # noqa: ANN401
