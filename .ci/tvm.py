@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What works with which TVM: runs the tests that need TVM with each version, and prints a table.
+"""Runs the tests that need TVM with each version of TVM, and prints a table of the results.
 
     .ci/tvm.py [--platform NAME[,NAME...]] [--load] [--versions 0.25,0.27] [--keep DIR]
 
 Each version gets an environment of its own in DIR, 2 GB each; without DIR they are removed at the end. With
---load the tuner tries 64 candidates. What is passed on to pytest stands behind "--".
+--load the tuner tries 64 candidates. Arguments after "--" go to pytest.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ VERSIONS = {
 FURTHER = ("cloudpickle", "onnx", "onnxruntime", "psutil", "tflite", "tornado")
 FILES = ("test_tvm_today", "test_models", "test_tvm_tuning")
 
-# What a test shows, by the beginning of its name; by its file where nothing fits.
+# The feature that a test checks, by the beginning of its name, else by its file.
 SHOWS = {
     "test_tensor": "arrays",
     "test_a_tensor": "arrays",
@@ -49,20 +49,20 @@ COLUMNS = ("arrays", "functions", "evaluator", "errors", "pipe", "C", "object", 
 
 
 def environment(directory: Path, version: str) -> Path:
-    """The Python of an environment with this TVM, made where it is not there."""
+    """The Python of an environment with this TVM, which is made if it is missing."""
     python = directory / version / "bin" / "python"
     if not python.exists():
         tvm, ffi = VERSIONS[version]
         subprocess.run([sys.executable, "-m", "venv", str(directory / version)], check=True)
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         subprocess.run([*pip, "-e", f"{ROOT}[test,zephyr]", *FURTHER, f"apache-tvm=={tvm}"], check=True)
-        # Not what it asks for, in the case of 0.25: but what it runs with.
+        # 0.25 requires another version than this one, with which it works.
         subprocess.run([*pip, "--no-deps", f"apache-tvm-ffi=={ffi}"], check=True)
     return python
 
 
 def outcomes(report: Path, platforms: list[str]) -> dict[tuple[str, str], list[str]]:
-    """By platform and column: "passed", "failed" or "skipped" for each test."""
+    """The results by platform and column: "passed", "failed" or "skipped" for each test."""
     found: dict[tuple[str, str], list[str]] = defaultdict(list)
     for case in ElementTree.parse(report).iter("testcase"):
         name, file = case.attrib["name"], case.attrib["classname"].rpartition(".")[2]
@@ -76,13 +76,13 @@ def outcomes(report: Path, platforms: list[str]) -> dict[tuple[str, str], list[s
 
 
 def cell(results: list[str]) -> str:
-    """Of one version, platform and column."""
+    """The text of a cell: the results of one version, platform and column."""
     failed, passed = results.count("failed"), results.count("passed")
     return f"FAILED {failed} of {failed + passed}" if failed else f"right ({passed})" if passed else "-"
 
 
 def main() -> int:
-    """0 when all that ran is right."""
+    """Returns 0 if all executed tests passed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--platform", default="posix,bare_mps2_an385")
     parser.add_argument("--versions", default=",".join(VERSIONS))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The firmware in src/, on each platform that is named, over a hardware layer in Python."""
+"""The firmware in src/, on each named platform, over a hardware layer in Python."""
 
 from itertools import count
 from unittest.mock import Mock
@@ -81,7 +81,7 @@ def test_a_silent_sensor(load):
 
 
 def test_time(load, device, record_timing):
-    """Onto the page of --minrpc-report, and under the limits of minrpc.toml."""
+    """The measurements are on the page of --minrpc-report, and the limits of minrpc.toml apply to them."""
     if device.owner.icount is None:
         pytest.skip("times are not exact here")
     lib = load("src/pid.c", flags="-O2")

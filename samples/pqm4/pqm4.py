@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pqm4's layout: where a checkout has its implementations, and the tables that its benchmarks.csv has."""
+"""pqm4's layout: the implementations of a checkout, and the tables of its benchmarks.csv."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ class Implementation:
 
     @property
     def namespace(self) -> str:
-        """The prefix of its names: PQClean's have one."""
+        """The prefix of its names, which PQClean's implementations have."""
         if "pqclean" not in self.directory.parts:
             return ""
         return "PQCLEAN_" + "".join(f"{part.replace('-', '').upper()}_" for part in (self.scheme, self.name))
 
     @property
     def sources(self) -> list[Path]:
-        """Its own sources."""
+        """The implementation's own sources."""
         return sorted(path for path in self.directory.iterdir() if path.suffix in _SUFFIXES)
 
     @property
@@ -70,7 +70,7 @@ class Implementation:
 
     @property
     def include(self) -> list[Path]:
-        """Directories of headers, of those that the checkout has."""
+        """The existing directories of headers."""
         names = ["common", "mupq/common", "mupq/pqclean/common", "mupq"]
         return [self.directory, *(path for name in names if (path := self.checkout / name).is_dir())]
 
@@ -141,7 +141,7 @@ def write_csv(path: Path, rows: Iterable[Row]) -> None:
 
 
 def _answer(row: Row, whole: Sequence[Row]) -> str:
-    """How the keys and the message compare with those of the scheme's other implementations."""
+    """The comparison of the keys and the message with those of the scheme's other implementations."""
     digests = [other["digest"] for other in whole if other["scheme"] == row["scheme"]]
     if row["failed"] or len(digests) < 2:
         return ""

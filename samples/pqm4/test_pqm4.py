@@ -50,7 +50,7 @@ def test_implementation(implementation: Implementation, pytestconfig: pytest.Con
 
 
 def measured(implementation: Implementation, seconds: float) -> dict[str, Any]:
-    """The implementation's row; one that can't be loaded, crashes or takes too long says so."""
+    """The implementation's row; if it can't be loaded, crashes or takes too long, the row has the reason."""
     row: dict[str, Any] = {**implementation.named, "failed": ""}
     options = ["-DMINRPC_STACK_BYTES=1048576"]
     target = Target.named("bare_mps2_an386").changed(cmake_options=options, call_timeout_s=seconds)
@@ -68,7 +68,7 @@ def measured(implementation: Implementation, seconds: float) -> dict[str, Any]:
 
 
 def counted(implementation: Implementation, firmware: Firmware) -> dict[str, Any]:
-    """Sizes, known answer and counters."""
+    """A row with sizes, known answer and counters."""
     counters = counters_for(firmware.elf, flow=True, memory=True, core=load_core("cortex-m4"))
     with start(firmware, counters=counters) as running, connect(running) as device:
         lib = loaded(device, implementation)
@@ -86,7 +86,7 @@ def counted(implementation: Implementation, firmware: Firmware) -> dict[str, Any
 
 
 def costs(lib: LoadedLibrary, counters: QemuCounters, name: str, hashing: Sequence[Path]) -> dict[str, float]:
-    """Counters of one call. hashing: the sources whose share of the cycles is told, in percent."""
+    """Counters of one call. hashing: the sources whose share of the cycles is reported, in percent."""
     profile = profile_call(lib, counters, name, (), by="cycles")
     [of_call] = counters.of_batches(counters.windows - 1)
     hashed = sum(cycles for line, cycles in profile.lines.items() if line and Path(line.file) in hashing)
@@ -110,8 +110,8 @@ def loaded(device: Device, implementation: Implementation) -> LoadedLibrary:
 
 
 def constant_time(implementation: Implementation, firmware: Firmware) -> str:
-    """The result of trying the operation with the secret key on other ciphertexts, one of them changed on the
-    way, or with other random numbers."""
+    """The result of trying the operation with the secret key on other ciphertexts, one of them damaged, or
+    with other random numbers."""
     counters = counters_for(firmware.elf, trace=True)
     with start(firmware, counters=counters) as running, connect(running) as device:
         lib = loaded(device, implementation)

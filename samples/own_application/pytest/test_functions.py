@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The application's functions, on the device that twister (or `--platform`) has."""
+"""The application's functions, on the device of twister or `--platform`."""
 
 import numpy as np
 import pytest
@@ -30,9 +30,9 @@ def test_dot_takes_time_for_each_tap(device, running_device, record_property):
         measured = device.system_lib().measure("dot", number=100, repeat=5)(*rows)
         record_property(f"dot of {size}, cycles", measured.typical_cycles)
         times.append(measured.typical_cycles)
-    if running_device.timing != "wall":  # A busy host's own clock is no fault of the device.
+    if running_device.timing != "wall":  # A time by a busy host's clock is no fault of the device.
         assert times[0] > 0
-    if running_device.timing == "exact":  # Instructions are counted, and the time is theirs.
+    if running_device.timing == "exact":  # The time follows from counted instructions.
         assert 1.8 < times[1] / times[0] < 2.2
 
 
