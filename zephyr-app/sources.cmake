@@ -61,7 +61,8 @@ foreach(option IN LISTS MINRPC_OPTIONS)
   endif()
 endforeach()
 
-# More C sources of the user's, generated ones too: -DMINRPC_EXTRA_SOURCES="a.c;b.c". Their warnings are their own.
+# Further C sources of the user's, also generated ones: -DMINRPC_EXTRA_SOURCES="a.c;b.c". They are compiled
+# without this project's warnings.
 set(MINRPC_EXTRA_SOURCES "" CACHE STRING "Further C sources to link into the firmware")
 set(MINRPC_EXTRA_INCLUDES "" CACHE STRING "Directories of their headers")
 set(MINRPC_EXTRA_DEFINITIONS "" CACHE STRING "Definitions for them: NAME;NAME=VALUE")
@@ -97,7 +98,7 @@ foreach(library IN LISTS MINRPC_LIBRARIES)
   endif()
 endforeach()
 
-# One of them for the program `target`, compiled as that is. Sets `files`: its objects and archives.
+# Adds a library to the program `target`, compiled with its options. Sets `files`: its objects and archives.
 function(minrpc_add_library target library files)
   set(prefix MINRPC_LIBRARY_${library})
   set(name minrpc_library_${library})
@@ -128,7 +129,8 @@ function(minrpc_add_library target library files)
   set(${files} ${made} PARENT_SCOPE)
 endfunction()
 
-# All of them, and what makes their functions packed functions of the system library: "dsp.fir".
+# Adds all libraries, and the thunks that make their functions packed functions of the system library:
+# "dsp.fir".
 function(minrpc_add_libraries target)
   if(NOT MINRPC_LIBRARIES OR MINRPC_RAW)
     return()
@@ -152,11 +154,11 @@ function(minrpc_add_libraries target)
     DEPENDS ${all} COMMAND_EXPAND_LISTS VERBATIM COMMENT "Thunks of ${MINRPC_LIBRARIES}")
   target_sources(${target} PRIVATE ${directory}/thunks.c ${stubs})
   set_source_files_properties(${directory}/thunks.c ${stubs} PROPERTIES COMPILE_OPTIONS -w)
-  # Objects of C++ need no library of it.
+  # Objects of C++ need no C++ library.
   set_target_properties(${target} PROPERTIES LINKER_LANGUAGE C)
 endfunction()
 
-# An assert of the user's is one in each build; this project's sources have none.
+# A user's assert is active in each build; this project's sources have no assert.
 foreach(language IN ITEMS C CXX)
   foreach(build IN ITEMS MINSIZEREL RELEASE RELWITHDEBINFO)
     string(REPLACE "-DNDEBUG" "" CMAKE_${language}_FLAGS_${build} "${CMAKE_${language}_FLAGS_${build}}")

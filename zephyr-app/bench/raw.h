@@ -10,8 +10,7 @@
 #include <stdint.h>
 
 /*
- * Received bytes in one piece: waits until there are some, returns how many. link_consume frees
- * them.
+ * Waits for received bytes, and returns the number that lies in one piece. link_consume frees them.
  */
 uint32_t link_wait(const uint8_t **data);
 void link_consume(uint32_t size);
@@ -20,8 +19,8 @@ void link_write(const uint8_t *data, uint32_t size);
 /**
  * @brief Send one character, then run commands: a letter and a count, little-endian, 4 bytes.
  *
- * 'e': echo as many bytes as they come. 's': take as many, then answer one character. 'g': give as
- * many. Anything else is not answered. Does not return.
+ * 'e': echo this number of bytes as they come. 's': take this number of bytes, then answer one
+ * character. 'g': give this number of bytes. Anything else is not answered. Does not return.
  *
  * @param piece Bytes that are given, over and over: as many bytes as it is best to write at once.
  * @param size Bytes of @p piece.

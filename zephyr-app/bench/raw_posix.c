@@ -19,7 +19,7 @@ static int link_fd;
 static uint8_t buffer[LINK_BUFFER];
 static uint32_t from, to; /* the unconsumed part of the buffer */
 
-/* A pty says EIO when its other end is closed. */
+/* A pty reports EIO when its other end is closed. */
 static void check(ssize_t size)
 {
 	if (size == 0 || (size < 0 && errno == EIO)) {

@@ -8,7 +8,7 @@
 
 #include <minrpc/server.h>
 
-/* The note's layout, as the linker writes it. */
+/* The linker's layout of the note. */
 struct minrpc_build_id_note {
 	uint32_t name_size;
 	uint32_t size;
@@ -17,7 +17,7 @@ struct minrpc_build_id_note {
 	uint8_t id[MINRPC_BUILD_ID_MAX];
 };
 
-/* Not there where the linker script has no place for it. */
+/* Missing if the linker script has no place for the note. */
 extern const struct minrpc_build_id_note minrpc_build_id_note __attribute__((weak));
 
 static inline void minrpc_give_build_id(struct minrpc_config *config)

@@ -41,7 +41,7 @@ static bool follows_call(uintptr_t address)
 
 #define CALL_BYTES 7U
 
-/* FF /2, its second byte so many bytes in front. */
+/* FF /2: checks the second byte, `size - 1` bytes before the address. */
 static bool is_indirect(const uint8_t *behind, int length)
 {
 	return behind[-length] == 0xffU && (behind[1 - length] & 0x38U) == 0x10U;

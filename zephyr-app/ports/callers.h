@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 /**
- * Writes "callers: 0x1a2d 0x4711": the words from `pointer` up to `end` that are behind an
- * instruction which calls, the innermost first. Calls that are over may have left some of them, and
- * numbers may look like some: the host knows which fit each other.
+ * Writes "callers: 0x1a2d 0x4711": the words from `pointer` up to `end` that are addresses after a
+ * call instruction, the innermost first. Finished calls may have left some of them, and numbers may
+ * look like such addresses: the host finds those that fit each other.
  *
  * @param is_code  whether instructions may be read from an address
  * @param text     gets the text, terminated; without room for all of it those in the middle are

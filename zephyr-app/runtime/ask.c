@@ -47,7 +47,7 @@ static bool make_room(struct minrpc_server *server)
 	return true;
 }
 
-/* Waits for the answer. False when the function is to end. */
+/* Waits for the answer. False if the function must end. */
 static bool wait_for_answer(struct minrpc_server *server)
 {
 	const struct minrpc_config *config = server->config;

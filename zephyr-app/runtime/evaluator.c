@@ -49,7 +49,7 @@ struct evaluator {
 
 #define is_counting(evaluator) (MINRPC_COUNTING && (evaluator)->counting)
 
-/* The measurement of one repeat: its last batch. */
+/* The measurement of a repeat: its last batch. */
 struct sample {
 	uint64_t cycles;
 	uint32_t number;
@@ -245,7 +245,7 @@ struct run {
 	uint32_t between; /* number of calls between two looks at the link */
 #endif
 #if MINRPC_COUNTERS
-	uint64_t *counted; /* where the current repeat's counters go */
+	uint64_t *counted; /* destination of the current repeat's counters */
 #endif
 };
 

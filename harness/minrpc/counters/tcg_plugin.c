@@ -124,9 +124,9 @@ __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 #define CHECKPOINT      4096U /* steps from one checkpoint of a trace to the next */
 
 /* Events observed beside the count of instructions. */
-#define LOOK_AT_FLOW   1U /* branches, and who calls whom */
+#define LOOK_AT_FLOW   1U /* branches, and the tree of calls */
 #define LOOK_AT_MEMORY 2U
-#define LOOK_AT_EDGES  4U /* how often each block was left for each other, and the code of both */
+#define LOOK_AT_EDGES  4U /* counts of edges between blocks, and the blocks' code */
 #define LOOK_AT_FLASH  8U /* with LOOK_AT_MEMORY: loads from flash, which wait */
 
 /* Guest addresses whose instructions are counted one by one. */
@@ -138,7 +138,7 @@ struct range {
 	uint64_t flash; /* with loaded code: bytes at its begin that count as flash */
 };
 
-/* The counter that is no single instruction's comes first. */
+/* The counter of all instructions without their own counter comes first. */
 enum {
 	ELSEWHERE, /* outside of all ranges */
 	FIRST_RANGE,
@@ -194,31 +194,31 @@ struct operation {
 };
 
 /*
- * How often a block was executed: all of its instructions. The counter of each instruction is in
- * the list of members, from `first` on.
+ * The number of executions of a block, with all its instructions. The counter of each instruction
+ * is in the list of members, from `first` on.
  */
 struct block_counts {
 	uint64_t runs;
 	uint64_t runs_in_windows;
-	uint64_t jumps_in_windows; /* runs in windows whose last instruction jumped */
+	uint64_t jumps_in_windows; /* executions in windows whose last instruction jumped */
 	uint64_t last;             /* address of the last instruction */
 	uint64_t start;
-	uint64_t code; /* with LOOK_AT_EDGES: where among the blocks' code its bytes are */
+	uint64_t code; /* with LOOK_AT_EDGES: place of its bytes in the blocks' code */
 	uint64_t size;
 	uint32_t first;
 	uint32_t instructions;
 };
 
-/* How execution went from one block to the next. */
+/* The way of execution from one block to the next. */
 enum passage {
-	AS_WRITTEN, /* straight on, or the way of the last instruction */
+	AS_WRITTEN, /* the next instruction, or a target of the last instruction */
 	INTO_EXCEPTION,
 	OUT_OF_EXCEPTION,
 };
 
 /*
  * Execution went from a block, of which it had executed the first `size` bytes, to the start of
- * another, while a function was active as `node` has it.
+ * another, while the function of `node` was active.
  */
 struct edge {
 	uint32_t from; /* numbers of blocks */
@@ -229,23 +229,23 @@ struct edge {
 	uint64_t times_in_windows;
 };
 
-/* How often it did, in one window. */
+/* The number of times an edge was taken in one window. */
 struct taken {
 	uint64_t edge;
 	uint64_t times;
 };
 
-/* The fields up to `trace_from` are the harness's to write. */
+/* The harness writes the fields up to `trace_from`. */
 struct control {
 	uint64_t layout;
 	uint64_t sizes[10]; /* of the structures in this file: see map_shared() */
-	uint64_t ranges_at; /* where in the file they are; more come while QEMU runs */
+	uint64_t ranges_at; /* place in the file; more are added while QEMU runs */
 	uint64_t ranges;
 	uint64_t opens;      /* addresses of instructions at which a window opens */
 	uint64_t closes;     /* at which it closes; they are not in it */
-	uint64_t windows_at; /* where in the file the windows are */
+	uint64_t windows_at; /* place of the windows in the file */
 	uint64_t windows_max;
-	uint64_t counters; /* how many instructions have a counter of their own */
+	uint64_t counters; /* number of instructions with their own counter */
 	/* Offsets in the file: instructions of blocks that were left early, and of windows. */
 	uint64_t parts_at;
 	uint64_t parts_in_windows_at;
@@ -262,7 +262,7 @@ struct control {
 	uint64_t look_at;
 	uint64_t machine;
 	uint64_t wide;         /* 1: addresses have 64 bits */
-	uint64_t functions_at; /* where in the file they are, by address */
+	uint64_t functions_at; /* place in the file, sorted by address */
 	uint64_t functions;
 	uint64_t nodes_at;
 	uint64_t nodes_max;
@@ -271,9 +271,9 @@ struct control {
 	uint64_t cache_line; /* bytes, a power of two; sets, too */
 	uint64_t cache_sets;
 	uint64_t cache_ways;
-	uint64_t stack_low; /* of the stack that is looked at, and its end */
+	uint64_t stack_low; /* the observed stack: its base and its end */
 	uint64_t stack_high;
-	uint64_t loaded; /* functions behind the image's; more come while QEMU runs, as ranges do */
+	uint64_t loaded; /* functions after the image's, added while QEMU runs, as ranges are */
 
 	uint64_t code_at; /* bytes of the blocks' code */
 	uint64_t code_max;
@@ -306,13 +306,13 @@ struct control {
 	uint64_t reads_operands; /* 1: QEMU shows registers, so extra_cycles have those by operands
 				  */
 	uint64_t full;    /* 1: there was no room for a block or an edge, and counts are missing */
-	uint64_t windows; /* that were closed: the last windows_max of them are kept */
+	uint64_t windows; /* closed windows: the last windows_max of them are kept */
 };
 
-/* A jump, or an access that an instruction made. Where blocks end is QEMU's affair, and no step. */
+/* A jump, or an access by an instruction. The end of a block, which QEMU chooses, is not a step. */
 struct step {
-	uint64_t where; /* that it went to, or the instruction */
-	uint64_t what;  /* the end of where it came from, or the address, and one of these bits */
+	uint64_t where; /* the target, or the accessing instruction */
+	uint64_t what;  /* end of the jumping code, or accessed address; and one of these bits */
 };
 
 #define STEP_JUMP  (1ULL << 63)
@@ -321,7 +321,7 @@ struct step {
 _Static_assert(sizeof(struct control) <= 4096U, "a page of its own");
 
 /*
- * Counts of one window. Accesses are as the processor makes them: an instruction may make several.
+ * Counts of one window. Accesses are those of the processor: an instruction may make several.
  */
 struct window {
 	uint64_t instructions;
@@ -335,8 +335,7 @@ struct window {
 	uint64_t misses;      /* of the cache model */
 	uint64_t stack_first; /* the first store to the stack, and the lowest; 0: none */
 	uint64_t stack_lowest;
-	uint64_t first_taken; /* of the ring: the number of its first entry, and how many are its
-				 own */
+	uint64_t first_taken; /* number of its first entry in the ring, and their count */
 	uint64_t edges_taken;
 	uint64_t extra_cycles;
 };
@@ -365,7 +364,7 @@ static uint64_t ends_counted;
 static struct qemu_plugin_scoreboard *ends_score;
 #endif
 
-/* Each time that `insn` is executed one more block has ended. */
+/* Each execution of `insn` ends a block. */
 static void count_end(struct qemu_plugin_insn *insn)
 {
 #if PLUGIN_API == 1
@@ -387,7 +386,7 @@ static bool looks_at(uint64_t what)
 
 static bool is_open;
 static bool tracing;
-static struct window now; /* the one that is open */
+static struct window now; /* the open window */
 
 static uint64_t hashed(uint64_t hash, uint64_t value)
 {
@@ -414,10 +413,10 @@ static void trace(uint64_t where, uint64_t what)
 
 /* ---------------------------------------------------------------------- flow */
 
-/* How the last instruction of a block goes on elsewhere. */
+/* The way in which the last instruction of a block jumps. */
 enum transfer {
 	NONE, /* it does not */
-	JUMP, /* to an address that it holds; perhaps on a condition */
+	JUMP, /* to an address in the instruction; may be conditional */
 	CALL,
 	JUMP_ANYWHERE, /* to an address that it computes */
 	CALL_ANYWHERE,
@@ -442,16 +441,16 @@ struct block {
 	struct block_counts *counts;
 	uint16_t *offsets; /* of its instructions from its start */
 	uint32_t function;
-	bool entry;  /* it begins a function */
+	bool entry;  /* the block begins a function */
 	bool vector; /* an exception was entered here */
-	/* The node that it had when it was last called, and that of the caller then. */
+	/* The block's node at its last call, and the caller's node then. */
 	struct node *node;
 	struct node *parent;
-	struct exit *exits; /* the latest that was taken is the first */
+	struct exit *exits; /* the edge that was taken last comes first */
 	struct block *next; /* in a chain of the table of blocks */
 };
 
-/* An edge from a block, and how often it was taken in the window. */
+/* An edge from a block, and the number of times it was taken in the window. */
 struct exit {
 	const struct block *to;
 	const struct node *node;
@@ -469,16 +468,16 @@ static struct exit no_exit = {.next = &no_exit};
 static struct frame {
 	struct node *node;
 	uint32_t function;
-	uint64_t returns_to; /* 0: it was not called, but jumped to or interrupted */
-	uint64_t returns;    /* where the innermost returns to that was called, up to this one */
-	struct frame *interrupt;  /* the innermost exception that is active, up to this one */
+	uint64_t returns_to; /* 0: it was not called, but reached by a jump or an interrupt */
+	uint64_t returns;    /* return address of the innermost called function, up to this frame */
+	struct frame *interrupt;  /* the innermost active exception, up to this frame */
 	struct leave interrupted; /* of an exception: the way out of the interrupted block */
 } stack[DEPTH + 1U] = {{.function = NO_FUNCTION}};
 
-static struct frame *active = stack; /* the last one; stack[0] is nobody's */
+static struct frame *active = stack; /* the last frame; stack[0] is unused */
 static uint64_t executed;            /* in `active`, since that was last noted */
 static uint64_t last_access;         /* address of the instruction that made it */
-static uint64_t ends_seen;           /* blocks that were begun, less those that were left early */
+static uint64_t ends_seen;           /* blocks that were begun, minus those that were left early */
 
 static struct block_counts uncounted;
 static bool edges_wanted;
@@ -490,7 +489,7 @@ static struct block *last = &nowhere;
 
 #define CHAINS 4096U
 
-static struct block *chains[CHAINS]; /* all blocks, by where they begin */
+static struct block *chains[CHAINS]; /* all blocks, by their start */
 
 static struct block **chain_of(uint64_t start)
 {
@@ -511,8 +510,8 @@ static inline void note_executed(void)
 }
 
 /*
- * The node of `function` as called from `parent`, or as it interrupted it; the parent's own where
- * there is no room for more.
+ * The node of `function` as called from `parent`, or as it interrupted `parent`; the parent's own
+ * node if there is no room for more.
  */
 static __attribute__((noinline)) uint32_t child_of(uint32_t parent, uint32_t function,
 						   uint64_t interrupt)
@@ -537,7 +536,7 @@ static __attribute__((noinline)) uint32_t child_of(uint32_t parent, uint32_t fun
 	return index;
 }
 
-/* A call of `node`; the frame is left as it is where there is no room for another. */
+/* Notes a call of `node`; no change if there is no room for another frame. */
 static inline bool enter(struct node *node, uint32_t function, uint64_t returns_to)
 {
 	const struct frame *before = active;
@@ -567,7 +566,7 @@ static inline void push(struct block *block, uint64_t returns_to)
 	(void)enter(block->node, block->function, returns_to);
 }
 
-/* An exception came behind `from`. */
+/* Notes an exception after `from`. */
 static void push_exception(const struct leave *from, struct block *block)
 {
 	struct leave interrupted = *from;
@@ -579,7 +578,7 @@ static void push_exception(const struct leave *from, struct block *block)
 	}
 }
 
-/* Back to the caller that waits for a return to `address`; false when there is none. */
+/* Returns to the caller that waits for a return to `address`; false if there is no such caller. */
 static inline bool pop_to_return(uint64_t address)
 {
 	for (struct frame *frame = active; frame > stack + 1; frame--) {
@@ -591,7 +590,7 @@ static inline bool pop_to_return(uint64_t address)
 	return false;
 }
 
-/* Back to `function`, which an interrupt or a jump has left; false when it is not active. */
+/* Returns to `function`, which an interrupt or a jump has left; false if it is not active. */
 static bool pop_to_function(uint32_t function)
 {
 	for (struct frame *frame = active; frame > stack; frame--) {
@@ -603,15 +602,17 @@ static bool pop_to_function(uint32_t function)
 	return false;
 }
 
-/* Whether the way from `from` to `block` is neither straight on nor the way of its last
- * instruction. */
+/*
+ * True if the way from `from` to `block` is neither to the next instruction nor to a target of the
+ * last instruction.
+ */
 static inline bool is_exception(const struct leave *from, const struct block *block)
 {
 	return block->start != from->end && block->start != from->target &&
 	       (from->how <= CALL || block->vector);
 }
 
-/* Exceptions are entered at `block`: a computed jump that goes there is one, too. */
+/* Exceptions are entered at `block`: a computed jump to it counts as an exception, too. */
 static __attribute__((noinline)) void note_vector(const struct block *block)
 {
 	for (struct block *one = *chain_of(block->start); one != NULL; one = one->next) {
@@ -620,7 +621,7 @@ static __attribute__((noinline)) void note_vector(const struct block *block)
 }
 
 /*
- * Whether `from` ends the innermost exception. Arm has no instruction for that: it returns to a
+ * True if `from` ends the innermost exception. Arm has no instruction for that: it returns to a
  * value that no caller has left.
  */
 static bool ends_exception(const struct leave *from, const struct block *block)
@@ -642,7 +643,7 @@ static bool ends_exception(const struct leave *from, const struct block *block)
 	return true;
 }
 
-/* To `block`: a call, a return, an exception, or a jump elsewhere. */
+/* Notes the way to `block`: a call, a return, an exception, or another jump. */
 static __attribute__((noinline)) void change_function(const struct leave *from, struct block *block)
 {
 	struct leave interrupted;
@@ -666,7 +667,7 @@ static __attribute__((noinline)) void change_function(const struct leave *from, 
 	}
 }
 
-/* Exits that were taken in the window that is open. */
+/* Exits that were taken in the open window. */
 static struct exit **exits;
 static size_t exit_count;
 static size_t exits_max;
@@ -713,7 +714,7 @@ static inline bool is_exit(const struct exit *exit, const struct block *to, uint
 	return exit->to == to && exit->node == active->node && exit->way == way;
 }
 
-/* The exit is the block's first then. NULL where there is no room for it. */
+/* Makes the exit the block's first. NULL if there is no room for it. */
 static __attribute__((noinline)) struct exit *find_exit(struct block *from, const struct block *to,
 							uint32_t size, enum passage passage)
 {
@@ -742,7 +743,7 @@ static void note_taken(struct exit *exit)
 	exits[exit_count++] = exit;
 }
 
-/* Execution goes from `from`, which ended as `leave` has it, to `to`. */
+/* Notes that execution goes from `from`, which ended by `leave`, to `to`. */
 static inline void take_edge(struct block *from, const struct leave *leave, const struct block *to,
 			     bool exception)
 {
@@ -757,7 +758,7 @@ static inline void take_edge(struct block *from, const struct leave *leave, cons
 	if (size == 0U) { /* nothing of it was executed */
 		return;
 	}
-	/* A branch has two ways, and mostly takes the one or the other. */
+	/* A branch has two ways, and often takes the same way again. */
 	exit = is_exit(exit, to, way) ? exit : exit->next;
 	if (!is_exit(exit, to, way)) {
 		exit = find_exit(from, to, size, passage);
@@ -770,7 +771,7 @@ static inline void take_edge(struct block *from, const struct leave *leave, cons
 	}
 }
 
-/* The edges that the window took go to the ring. */
+/* Writes the edges that the window took to the ring. */
 static void close_edges(void)
 {
 	const struct edge *first = (struct edge *)(shared + control->edges_at);
@@ -790,8 +791,9 @@ static void close_edges(void)
 }
 
 /*
- * QEMU leaves a block behind an instruction that has accessed a device's register, and goes on with
- * a new one, or with an interrupt. Notes the executed part of `block`, and returns the way out.
+ * QEMU leaves a block after an instruction that has accessed a device's register, and continues
+ * with a new block, or with an interrupt. Notes the executed part of `block`, and returns the way
+ * out.
  */
 static __attribute__((noinline)) struct leave leave_early(struct block *block, uint64_t next)
 {
@@ -826,7 +828,7 @@ static inline void trace_jump(uint64_t from, uint64_t to)
 
 static inline void follow(const struct leave *from, struct block *block, bool exception)
 {
-	/* Mostly it is a jump within a function. */
+	/* Most jumps stay within a function. */
 	if (block->function != active->function ||
 	    (from->how >= CALL && from->how != JUMP_ANYWHERE) || exception) {
 		change_function(from, block);
@@ -909,7 +911,7 @@ static void begin_traced_block(unsigned int vcpu, void *userdata)
 
 struct way {
 	uint64_t line;
-	uint64_t used; /* when: the least is thrown out */
+	uint64_t used; /* time of the last use: the least recent line is replaced */
 };
 
 static struct way *ways;
@@ -917,7 +919,7 @@ static uint64_t cache_time;
 static unsigned int line_bits; /* lines and sets are powers of two */
 static uint64_t set_mask;
 
-/* The line is in the cache then. Returns where. */
+/* Puts the line into the cache; returns its place. */
 static struct way *fetch(uint64_t line)
 {
 	struct way *set = ways + (line & set_mask) * control->cache_ways;
@@ -943,8 +945,8 @@ static uint64_t line_of(uint64_t address)
 }
 
 /*
- * An instruction that accesses memory. The region of an instruction's last access is mostly that of
- * its next.
+ * An instruction that accesses memory. An instruction's next access is mostly in the region of its
+ * last access.
  */
 struct access {
 	uint64_t at; /* the instruction's address */
@@ -958,7 +960,10 @@ struct access {
 	size_t counter; /* with LOOK_AT_FLASH */
 };
 
-/* Kinds do not change within a page that no region reaches into; nor do regions while QEMU runs. */
+/*
+ * A page without a part of a region has one kind of memory; regions do not change while QEMU runs.
+ * *
+ */
 #define PAGE_SIZE 1024U
 
 static __attribute__((noinline)) void find_kind(struct access *access, uint64_t address)
@@ -998,7 +1003,7 @@ static __attribute__((noinline)) void learn(struct access *access, qemu_plugin_m
 	access->stores = qemu_plugin_mem_is_store(info);
 }
 
-/* Around the first store, where a stack lies that is mapped as its thread starts. */
+/* A stack that is mapped when its thread starts is assumed around the first store. */
 #define STACK_BELOW 0x8000U
 #define STACK_ABOVE 0x1000U
 
@@ -1109,7 +1114,7 @@ static void accessed_traced(unsigned int vcpu, qemu_plugin_meminfo_t info, uint6
 	note_access(userdata, info, address, true);
 }
 
-/* Where only the flow is looked at. */
+/* Called if only the flow is observed. */
 static void noted(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *userdata)
 {
 	(void)vcpu;
@@ -1209,7 +1214,7 @@ static void processor_is_there(qemu_plugin_id_t id, unsigned int vcpu)
 }
 #endif
 
-/* At an instruction that begins a block, which is known to have begun. */
+/* Opens or closes a window at an instruction that begins a block; the block has been noted. */
 static void open_window(unsigned int vcpu, void *userdata)
 {
 	(void)vcpu;
@@ -1217,7 +1222,7 @@ static void open_window(unsigned int vcpu, void *userdata)
 	is_open = true;
 	now = (struct window){0};
 	executed = 0U;
-	/* The last window may have been left open: the device was started again in it. */
+	/* The last window may still be open: the device was restarted in it. */
 	for (; exit_count > 0U; exit_count--) {
 		exits[exit_count - 1U]->times = 0U;
 	}
@@ -1247,7 +1252,7 @@ static void close_window(unsigned int vcpu, void *userdata)
 		close_edges();
 	}
 	is_open = false;
-	/* Each access went to memory of one kind. */
+	/* Each access goes to memory of exactly one kind. */
 	now.loads = now.kind[FLASH] + now.kind[RAM] + now.kind[DEVICE] - now.stores;
 	windows[control->windows++ % control->windows_max] = now;
 }
@@ -1265,7 +1270,7 @@ static bool holds(const uint64_t *addresses, uint64_t count, uint64_t address)
 }
 
 /*
- * Meanwhile QEMU's other threads go on: a byte that waits for the guest's UART gets there.
+ * QEMU's other threads go on meanwhile: a byte that waits for the guest's UART arrives.
  */
 static void linger(unsigned int vcpu, void *userdata)
 {
@@ -1281,7 +1286,7 @@ static size_t counter_of(uint64_t address)
 {
 	const struct range *ranges = (const struct range *)(shared + control->ranges_at);
 
-	/* Code loaded last lies where other code lay before. */
+	/* Code that was loaded last counts where ranges overlap. */
 	for (uint64_t i = control->ranges; i-- > 0U;) {
 		const struct range *range = &ranges[i];
 
@@ -1300,7 +1305,7 @@ static uint32_t function_of(uint64_t address)
 	uint64_t low = 0U;
 	uint64_t high = control->functions;
 
-	/* Those that were loaded are behind the image's, in the order of loading. */
+	/* Loaded functions are after the image's, in the order of loading. */
 	for (uint64_t i = high + control->loaded; i-- > high;) {
 		if (address - functions[i].start < functions[i].end - functions[i].start) {
 			return (uint32_t)i;
@@ -1410,7 +1415,10 @@ static struct leave riscv_leave(uint32_t insn, size_t size, uint64_t at, uint64_
 				: (insn & 0xf80U) == 0x80U ? RETURN
 							   : JUMP_ANYWHERE);
 	} else if (size == 2U) {
-		/* Zcmp's returns and table jumps are there where others have a store of doubles. */
+		/*
+		 * Zcmp's returns and table jumps use encodings that are stores of doubles on other
+		 * cores.
+		 */
 		return leave_to(end, end, kind == 0xa002U ? JUMP_ANYWHERE : NONE);
 	}
 	switch (insn & 0x7fU) {
@@ -1464,7 +1472,7 @@ static struct leave x86_leave(const uint8_t *at, size_t size, uint64_t address, 
 		return leave_to(end, end, CALL_ANYWHERE);
 	} else if (*at == 0xeaU || (*at == 0xffU && (group == 4U || group == 5U))) {
 		return leave_to(end, end, JUMP_ANYWHERE);
-	} else if (repeats) { /* QEMU begins it again for each round */
+	} else if (repeats) { /* QEMU executes it again for each round */
 		return leave_to(end, address, JUMP);
 	}
 	return leave_to(end, end, NONE);
@@ -1472,7 +1480,7 @@ static struct leave x86_leave(const uint8_t *at, size_t size, uint64_t address, 
 
 #define LONGEST_INSTRUCTION 16U
 
-/* Where the bytes of `insn` are: in `copy`, or in QEMU's memory. */
+/* Returns the place of the bytes of `insn`: `copy`, or QEMU's memory. */
 static const uint8_t *bytes_of(const struct qemu_plugin_insn *insn,
 			       uint8_t copy[LONGEST_INSTRUCTION])
 {
@@ -1482,8 +1490,9 @@ static const uint8_t *bytes_of(const struct qemu_plugin_insn *insn,
 }
 
 /*
- * Bytes of `insn`. QEMU 7.2 reports two more for a Thumb instruction where the next one crosses a
- * page: it looks at that one's first half while this one is at hand.
+ * Returns the bytes of `insn`. QEMU 7.2 reports two bytes too many for a Thumb instruction if the
+ * next instruction crosses a page, since it reads the first half of that instruction together with
+ * this one.
  */
 static size_t size_of(const struct qemu_plugin_insn *insn)
 {
@@ -1518,7 +1527,7 @@ static struct leave leave_behind(const struct qemu_plugin_insn *insn)
 		return riscv_leave(first | second << 16, size, address, end);
 	case X86:
 		return x86_leave(at, size, address, end);
-	default: /* Not known: it may go anywhere, and no exception is seen. */
+	default: /* Unknown: the jump may go anywhere; exceptions are not recognized. */
 		return leave_to(end, end, JUMP_ANYWHERE);
 	}
 }
@@ -1533,7 +1542,7 @@ static bool is_vector(uint64_t start)
 	return false;
 }
 
-/* Room in shared memory for the counts of a block; where there is none, that is noted. */
+/* Allocates shared memory for the counts of a block; a lack of room is noted. */
 static struct block_counts *new_counts(uint64_t start, uint64_t last_at, size_t instructions)
 {
 	struct block_counts *counts =
@@ -1553,7 +1562,7 @@ static struct block_counts *new_counts(uint64_t start, uint64_t last_at, size_t 
 	return counts;
 }
 
-/* The code of a block is handed over; where there is no room, that is noted. */
+/* Copies the code of a block to the harness; a lack of room is noted. */
 static void tell_code(struct block_counts *counts, struct qemu_plugin_tb *tb, size_t first,
 		      size_t behind)
 {
@@ -1629,8 +1638,8 @@ static struct block *new_block(struct qemu_plugin_tb *tb, size_t first, size_t b
 }
 
 /*
- * The block of the instructions from `first` up to `behind`. QEMU translates the same code again
- * and again: it is the same block, unless other code was loaded there.
+ * The block of the instructions from `first` up to `behind`. QEMU may translate the same code
+ * repeatedly: it is the same block, unless other code was loaded there.
  */
 static struct block *block_of(struct qemu_plugin_tb *tb, size_t first, size_t behind)
 {
@@ -1778,7 +1787,10 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		uint64_t address = qemu_plugin_insn_vaddr(insn);
 
-		/* Before it is counted: it is the window's first. */
+		/*
+		 * The window opens before the instruction is counted, since it is the window's
+		 * first.
+		 */
 		if (closes_at(address)) {
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, close_window,
 							       QEMU_PLUGIN_CB_NO_REGS, NULL);
@@ -1802,8 +1814,8 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 }
 
 /*
- * Maps the harness's memory, whose descriptor is `fd`. Returns false unless it has laid that out as
- * this file does.
+ * Maps the harness's memory, whose descriptor is `fd`. Returns false if the harness's layout
+ * differs from this file's.
  */
 static bool map_shared(int fd)
 {

@@ -32,7 +32,7 @@ static int put(char c, FILE *stream)
 
 #else
 
-/* Text goes to the client, a line in a message. */
+/* Text goes to the client, one message for each line. */
 static char line[80];
 static uint32_t line_size;
 
@@ -57,7 +57,7 @@ static int put(char c, FILE *stream)
 #endif
 
 static FILE console = FDEV_SETUP_STREAM(put, NULL, NULL, _FDEV_SETUP_WRITE);
-/* Each read of it is the end of a file. */
+/* Each read of standard input is the end of a file. */
 static FILE nothing = FDEV_SETUP_STREAM(NULL, NULL, NULL, 0);
 
 FILE *const stdin = &nothing;
@@ -66,7 +66,8 @@ FILE *const stderr = &console;
 
 /*
  * The device restarts; the client's call fails with the last words. They end with the return
- * address of the function that ended the program: on the stack lie those of earlier calls, too.
+ * address of the function that ended the program, since the stack also has return addresses of
+ * earlier calls.
  */
 #define RETURN_ADDRESS "; lr 0x%lx"
 #define end(format, ...)                                                                           \
@@ -95,11 +96,14 @@ void abort(void)
 	end("%s", "abort()");
 }
 
-/* Picolibc's; calls what atexit names. Only there if the program has an atexit. */
+/*
+ * Picolibc's function that calls the functions given to atexit. Linked only if the program uses
+ * atexit.
+ */
 #pragma weak __call_exitprocs
 void __call_exitprocs(int status, void *unused);
 
-/* The whole device starts afresh. */
+/* The whole device restarts. */
 void exit(int status)
 {
 	if (__call_exitprocs != NULL) {

@@ -19,7 +19,7 @@ uint64_t clock_cycles(void)
 	uint32_t high;
 	uint32_t low;
 
-	/* Again when the low half wrapped in between. */
+	/* Read again if the low half wrapped in between. */
 	do {
 		high = mtime[1];
 		low = mtime[0];

@@ -31,7 +31,7 @@ uint64_t clock_cycles(void)
 	uint32_t after;
 	uint32_t value;
 
-	/* Again when an overflow happened, or was counted, in between. */
+	/* Read again if an overflow happened, or was counted, in between. */
 	do {
 		counted = overflows;
 		before = SCB_ICSR & ICSR_SYSTICK_PENDING;

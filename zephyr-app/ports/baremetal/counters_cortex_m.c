@@ -15,7 +15,7 @@
 
 #if defined(__ARM_ARCH) && __ARM_ARCH >= 7
 
-/* A test on the host has them elsewhere. */
+/* A test on the host has the registers elsewhere. */
 #ifndef DWT_ADDRESS
 #define DEMCR_ADDRESS 0xe000edfcU
 #define DWT_ADDRESS   0xe0001000U
@@ -38,7 +38,7 @@
 /* The bit in DWT_CTRL that lets a counter of 8 bits count. */
 #define PROFILE_ENABLE(index) (1U << (15U + (index)))
 
-/* By the register's number. */
+/* Events by the counter's number. */
 static uint64_t read_dwt(void *context)
 {
 	return DWT[(uintptr_t)context];
@@ -52,7 +52,7 @@ static bool enable_dwt(void *context, bool on)
 	uint32_t before;
 
 	if (!on) {
-		/* Cycles go on: others may use them. */
+		/* The cycle counter goes on, since others may use it. */
 		DWT[DWT_CTRL] &= index == DWT_CYCCNT ? ~0U : ~bit;
 		return true;
 	}

@@ -19,7 +19,7 @@ static uint64_t read_cycles(void *context)
 	unsigned long high;
 	unsigned long again;
 
-	/* The upper half may change between the two. */
+	/* The upper half may change between the two reads. */
 	do {
 		CSR("mcycleh", high);
 		CSR("mcycle", low);

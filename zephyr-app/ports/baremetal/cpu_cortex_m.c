@@ -57,7 +57,7 @@
 #define FRAME_BYTES              32U
 #define FPU_FRAME_BYTES          104U
 
-/* From the linker's options: the end of the stack of interrupts and faults. */
+/* Symbol of the linker's options: the end of the stack of interrupts and faults. */
 extern char minrpc_handler_stack[], minrpc_handler_stack_end[];
 void _start(void);
 void reset_entry(void);
@@ -81,7 +81,7 @@ static void enable_caches(void)
 	SCB_ICIALLU = 0U;
 	barrier();
 	SCB_CCR |= CCR_CODE_CACHE;
-	/* Its content is not defined after a reset: invalidated by set and way. */
+	/* The cache's content is undefined after a reset, so it is invalidated by set and way. */
 	SCB_CSSELR = 0U;
 	barrier();
 	geometry = SCB_CCSIDR;
@@ -116,7 +116,7 @@ static void protect(uint32_t base, uint32_t end, uint32_t attributes)
 	}
 }
 
-/* Regions don't overlap, and none can be closed to reading. */
+/* Regions don't overlap, and reading can't be forbidden. */
 static void set_regions(void)
 {
 	uint32_t end = MACHINE_FLASH_BASE + MACHINE_FLASH_SIZE;
@@ -137,7 +137,10 @@ static void set_regions(void)
 #define REGION_ON  1U
 #define REGION_SET (1U << 4)
 
-/* In pieces whose sizes are powers of two; the next free region, which comes before those. */
+/*
+ * Maps the memory in pieces whose sizes are powers of two. Returns the next free region, which is
+ * before these.
+ */
 static uint32_t protect(uint32_t region, uint32_t base, uint32_t size, uint32_t attributes)
 {
 	while (size != 0U) {
@@ -154,7 +157,7 @@ static uint32_t protect(uint32_t region, uint32_t base, uint32_t size, uint32_t 
 	return region;
 }
 
-/* Where two overlap the later counts. */
+/* If two regions overlap, the later counts. */
 static void set_regions(void)
 {
 	uint32_t region = 0U;
@@ -167,7 +170,7 @@ static void set_regions(void)
 
 #endif
 
-/* Vectors, code and constants can't be written, nor addresses without memory. */
+/* Forbids writes to vectors, code and constants, and to addresses without memory. */
 static void enable_mpu(void)
 {
 	if ((MPU_TYPE >> 8 & 0xffU) != 0U) {
@@ -190,7 +193,7 @@ static void cpu_init(void)
 	barrier();
 }
 
-/* Before any constructor, so that a fault there is told, too. */
+/* Runs before any constructor, so that a fault in a constructor is reported, too. */
 static void (*const early)(void) __attribute__((section(".preinit_array"), used)) = cpu_init;
 
 void cpu_enable_link_interrupt(void)
@@ -239,7 +242,7 @@ static const char *fault_name(uint32_t exception)
 	return exception >= 2U && exception <= 7U ? names[exception - 2U] : "unexpected exception";
 }
 
-/* The address that could not be accessed; 0 where the processor does not know it. */
+/* The address that could not be accessed; 0 if the processor does not know it. */
 static uint32_t fault_address(uint32_t status)
 {
 	if ((status & CFSR_MMARVALID) != 0U) {
@@ -275,7 +278,7 @@ __attribute__((noreturn, used)) void fault_handler(const struct exception_frame 
 
 __attribute__((naked)) void fault_entry(void)
 {
-	/* Bit 2 of the return code says which stack has the frame: then the other one is free. */
+	/* Bit 2 of the return code says which stack has the frame; the other stack is free. */
 	__asm__ volatile(".syntax unified\n\t"
 			 "mov r1, lr\n\t"
 			 "lsls r0, r1, #29\n\t"
@@ -317,7 +320,7 @@ int __aeabi_idiv0(int result)
 }
 #endif
 
-/* 64-bit divisions are the library's on each of them. */
+/* All these processors use the library for 64-bit divisions. */
 long long __aeabi_ldiv0(long long result)
 {
 	(void)result;
@@ -326,7 +329,7 @@ long long __aeabi_ldiv0(long long result)
 
 #define VECTORS (16U + MACHINE_LINK_IRQ + 1U)
 
-/* Aligned to the next power of two of its size, as the processor wants it. */
+/* The table is aligned to the next power of two of its size, as the processor requires. */
 const uintptr_t __attribute__((section(".data.init.enter"), used,
 			       aligned(256))) __interrupt_vector[VECTORS] = {
 	[0] = (uintptr_t)minrpc_handler_stack_end,

@@ -40,7 +40,7 @@ static inline void interrupts_on(void)
 	__asm__ volatile("cpsie i" ::: "memory");
 }
 
-/* With interrupts off: returns when one is pending. */
+/* Called with interrupts off; returns when an interrupt is pending. */
 static inline void wait_for_interrupt(void)
 {
 	__asm__ volatile("dsb\n\twfi" ::: "memory");

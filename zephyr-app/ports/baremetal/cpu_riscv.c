@@ -11,7 +11,7 @@
 #define MIE_EXTERNAL    (1UL << 11)
 #define MSTATUS_VECTORS (1UL << 9)
 
-/* pmpcfg0: of four regions, each from the address of the one before to its own. */
+/* pmpcfg0: four regions, each from the previous region's address to its own. */
 #define PMP_LOCKED    0x80U /* machine mode, too */
 #define PMP_TO        0x08U
 #define PMP_READ      0x01U
@@ -34,7 +34,7 @@ __attribute__((naked, used, aligned(256))) void trap_vector(void)
 }
 
 #ifdef MACHINE_PMP
-/* Until the next reset: the image is not written, and where nothing is, nothing is accessed. */
+/* Until the next reset, writes to the image and accesses to addresses without memory fault. */
 static void protect(void)
 {
 	uint32_t config = (PMP_LOCKED | PMP_TO | PMP_READ | PMP_EXECUTE) << PMP_OF(1U);
@@ -59,12 +59,12 @@ static void cpu_init(void)
 #endif
 	__asm__ volatile("csrw mtvec, %0" ::"r"((uintptr_t)trap_vector | 1U));
 #ifdef MACHINE_VECTORS
-	/* Interrupts do not use them, so nobody saves them. */
+	/* Interrupts do not use these registers, so they are not saved. */
 	__asm__ volatile("csrs mstatus, %0" ::"r"(MSTATUS_VECTORS));
 #endif
 }
 
-/* Before any constructor, so that a fault there is told, too. */
+/* Runs before any constructor, so that a fault in a constructor is reported, too. */
 static void (*const early)(void) __attribute__((section(".preinit_array"), used)) = cpu_init;
 
 void cpu_enable_link_interrupt(void)
@@ -106,8 +106,8 @@ static const char *fault_name(unsigned long cause)
 }
 
 /*
- * On a stack of its own, as the other may have run out. It never goes back, so that nothing has to
- * be saved.
+ * Faults have their own stack, since the other may have overflowed. The handler does not return, so
+ * it saves no registers.
  */
 __attribute__((naked, used)) void fault_entry(void)
 {

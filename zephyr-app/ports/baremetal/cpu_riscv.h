@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define PLIC_PRIORITY(irq) (*(volatile uint32_t *)(uintptr_t)(MACHINE_PLIC + 4U * (irq)))
-/* Of the first hart's machine mode. */
+/* Registers of the first hart's machine mode. */
 #define PLIC_ENABLE(irq)                                                                           \
 	(*(volatile uint32_t *)(uintptr_t)(MACHINE_PLIC + 0x2000U + (irq) / 32U * 4U))
 #define PLIC_THRESHOLD (*(volatile uint32_t *)(uintptr_t)(MACHINE_PLIC + 0x200000U))
@@ -45,7 +45,7 @@ static inline void interrupts_on(void)
 	__asm__ volatile("csrsi mstatus, " MSTATUS_MIE ::: "memory");
 }
 
-/* With interrupts off: returns when one is pending. */
+/* Called with interrupts off; returns when an interrupt is pending. */
 static inline void wait_for_interrupt(void)
 {
 	__asm__ volatile("fence\n\twfi" ::: "memory");

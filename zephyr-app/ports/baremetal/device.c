@@ -13,7 +13,7 @@
 #include "machine.h"
 #include "port.h"
 
-/* At least: address 0 and its neighbourhood are no memory. */
+/* Lowest address of arrays: address 0 and its neighbourhood are not memory. */
 #define VECTORS_SIZE 1024U
 
 static struct minrpc_server server;
@@ -52,7 +52,7 @@ static void port_sleep_ms(void *context, uint32_t milliseconds)
 	}
 }
 
-/* So many of the bytes that wait are with the server. */
+/* Number of the waiting bytes that the server has. */
 static uint32_t handed;
 
 static uint32_t port_pending(void *context, uint32_t from, const uint8_t **data)
@@ -163,8 +163,8 @@ static const struct minrpc_platform platform = {
 };
 
 /*
- * A count of restarts in memory that a reset leaves alone: no two in a row start with the same
- * nonce.
+ * A count of restarts, in memory that a reset does not change: successive starts have different
+ * nonces.
  */
 static uint8_t restarts __attribute__((section(".preserve")));
 
@@ -198,8 +198,8 @@ void heap_moved(uint8_t *top)
 }
 
 /*
- * Where arrays are. It is not zeroed: that would be most of the time from reset to the first
- * answer.
+ * Memory for arrays. It is not zeroed, since that would take most of the time from reset to the
+ * first answer.
  */
 static void give_arena(void)
 {
@@ -228,10 +228,10 @@ static void say(const char *text)
 void fault_report(const char *text, uintptr_t pointer)
 {
 	static bool reporting;
-	/* No request is read any more. */
+	/* No further request is read. */
 	char *callers = (char *)receive_buffer;
 
-	/* The memory that this uses may be damaged, too. */
+	/* The memory that this code uses may be damaged, too. */
 	if (reporting) {
 		cpu_reset();
 	}

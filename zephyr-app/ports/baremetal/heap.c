@@ -33,14 +33,14 @@ struct block {
 
 #define OVERHEAD (sizeof(struct block) + sizeof(uint32_t))
 
-/* From the linker script: the RAM that neither data nor stacks have. */
+/* Symbols of the linker script: the RAM beside data and stacks. */
 extern uint8_t __heap_start[], __heap_end[];
 
 static struct block *free_list;
 static uint8_t *heap_top;
 static uint32_t used;
 static uint32_t most;
-/* The return address of the function that was called last. */
+/* The return address of the last called function of the heap. */
 static const void *caller;
 
 static uint8_t *heap_base(void)
@@ -89,7 +89,7 @@ static void *make_live(struct block *block, size_t requested)
 	return block + 1;
 }
 
-/* Where the heap must end: arrays and code may have been moved into its memory. */
+/* The largest end of the heap: arrays and code may have been moved into its memory. */
 static uint8_t *limit(void)
 {
 	const struct minrpc_server *server = minrpc_device();
@@ -114,7 +114,7 @@ static uint8_t *limit(void)
 	return end;
 }
 
-/* A block behind the last. NULL when there is no room. */
+/* Creates a block after the last. Returns NULL if there is no room. */
 static struct block *grown(size_t span)
 {
 	struct block *block;
@@ -200,7 +200,7 @@ static bool in_heap(const void *pointer)
 	return (const uint8_t *)pointer > heap_base() && (const uint8_t *)pointer < heap_top;
 }
 
-/* The live block of a pointer that malloc gave; of any other it does not return. */
+/* Returns the live block of a pointer from malloc; does not return for any other pointer. */
 static struct block *block_of(void *pointer)
 {
 	struct block *block = (struct block *)pointer - 1;
@@ -232,7 +232,10 @@ static void give_back(struct block *block)
 	while (*link != NULL && end_of(*link) < (uint8_t *)block) {
 		link = &(*link)->next;
 	}
-	/* Also of a block that is merged with the one in front: it may be freed a second time. */
+	/*
+	 * Marks also a block that is merged with the block before it: it may be freed a second
+	 * time.
+	 */
 	block->check = check_of(block, FREE);
 	merged = *link;
 	if (merged != NULL && end_of(merged) == (uint8_t *)block) {
@@ -337,7 +340,7 @@ size_t malloc_usable_size(void *pointer)
 	return pointer == NULL ? 0U : size_of(pointer);
 }
 
-/* For over-aligned types of C11, up to the alignment that each block has. */
+/* aligned_alloc of C11, up to the alignment that each block has. */
 void *aligned_alloc(size_t alignment, size_t size)
 {
 	return alignment <= GRANULE ? take(size) : none();

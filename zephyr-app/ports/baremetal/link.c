@@ -50,7 +50,7 @@ void link_write(const uint8_t *data, uint32_t size)
 {
 	const uint8_t *end = data + size;
 
-	/* By four: counting would be a third of the work. */
+	/* Four bytes in each round: counting each byte would be a third of the work. */
 	while (end - data >= 4) {
 		uart_put(link, data[0]);
 		uart_put(link, data[1]);
@@ -64,7 +64,8 @@ void link_write(const uint8_t *data, uint32_t size)
 }
 
 /*
- * There may be nothing to take: an interrupt stays pending when the one before has taken its byte.
+ * There may be no byte: an interrupt stays pending even if the previous interrupt has taken its
+ * byte.
  */
 CPU_INTERRUPT void link_receive_isr(void)
 {
@@ -112,8 +113,8 @@ uint32_t link_wait(const uint8_t **data)
 	uint32_t size;
 
 	/*
-	 * Interrupts off between the look and the wait: the wait ends on a pending one all the
-	 * same.
+	 * Interrupts are off between the check and the wait; a pending interrupt still ends the
+	 * wait.
 	 */
 	interrupts_off();
 	while (link_count.in == link_count.out) {
@@ -123,7 +124,7 @@ uint32_t link_wait(const uint8_t **data)
 	}
 	interrupts_on();
 	size = link_peek(0U, data);
-	/* Never all of the ring: there must be room for the message that ends a measurement. */
+	/* Not all of the ring: there must be room for the message that ends a measurement. */
 	return size < RING_SIZE / 2U ? size : RING_SIZE / 2U;
 }
 

@@ -2,7 +2,7 @@
 # picolibc's linker script discards notes. A copy of it keeps the linker's build id behind the start-up code:
 #   keep_build_id(FILE OPTIONS)      writes FILE; OPTIONS is empty where the script is not as expected
 function(keep_build_id file options)
-  # The directories that the compiler's driver names to the linker.
+  # The library directories that the compiler's driver gives the linker.
   separate_arguments(_flags UNIX_COMMAND "${CMAKE_C_FLAGS}")
   execute_process(COMMAND ${CMAKE_C_COMPILER} ${_flags} "-###" /dev/null ERROR_VARIABLE _said)
   string(REGEX MATCHALL " \"?-L[^ \"]+" _directories "${_said}")

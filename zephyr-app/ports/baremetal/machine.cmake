@@ -48,7 +48,7 @@ foreach(_key TITLE COMPILER FLAGS CPU FLASH RAM CLOCK CLOCK_HZ UART LINK LINK_IR
   endif()
 endforeach()
 
-# Writes machine.h to `file`; that is only touched when it changes.
+# Writes machine.h to `file`, which is only written if it changes.
 function(write_machine_header file)
   get_cmake_property(names VARIABLES)
   list(FILTER names INCLUDE REGEX "^MACHINE_")

@@ -19,7 +19,7 @@ list(GET MACHINE_FLASH 0 _flash)
 list(GET MACHINE_FLASH 1 _flash_size)
 list(GET MACHINE_RAM 0 _ram)
 list(GET MACHINE_RAM 1 _ram_size)
-# The script's stack is that of handlers, at the end of the RAM; stack.c puts the other at its beginning.
+# The script's stack is for handlers, at the end of RAM; stack.c puts the other stack at the beginning of RAM.
 set(PORT_LINK_OPTIONS
   ${_script_options}
   -Wl,--defsym=__flash=${_flash} -Wl,--defsym=__flash_size=${_flash_size}
@@ -29,7 +29,7 @@ set(PORT_LINK_OPTIONS
   -Wl,--defsym=minrpc_handler_stack=${_ram}+${_ram_size}-${MACHINE_HANDLER_BYTES}
   -Wl,--defsym=__heap_end=${_ram}+${_ram_size}-${MACHINE_HANDLER_BYTES})
 
-# Loaded code takes these from the firmware: there is one heap, and one console.
+# Loaded code uses these functions of the firmware: there is one heap, and one console.
 if(MINRPC_CODE_LOADING)
   foreach(symbol IN ITEMS malloc calloc realloc free aligned_alloc malloc_usable_size stdin stdout stderr
       __assert_func abort exit _exit gettimeofday clock)

@@ -75,26 +75,29 @@ bool stack_ran_out(uintptr_t pointer, uintptr_t address);
 /* callers_text (../callers.h) of the stack from the pointer up. */
 void stack_callers(uintptr_t pointer, char *text, uint32_t room);
 
-/* heap.c: bytes that malloc has given, now and at the most since the last reset of the peak. */
+/* heap.c: bytes allocated by malloc, now and the most since the last reset of the peak. */
 void heap_use(uint32_t *used, uint32_t *peak, bool reset);
-/* The first block that was written beside, whose guards are then whole again; NULL: none was. */
+/*
+ * Returns the first block with a damaged guard, and repairs all guards; NULL: no guard is damaged.
+ * *
+ */
 const void *heap_inspect(void);
 
 /* device.c: memory up to `top` is the heap's: a layout can give arrays only the rest. */
 void heap_moved(uint8_t *top);
 
-/* c_library.c: text that printf has written and that has not been sent, for want of a line's end.
+/* c_library.c: text of printf that has not been sent, since its line has not ended.
  */
 void console_flush(void);
 
 /*
- * counters_*.c: the processor's counters; the last has no name. Where MINRPC_COUNTERS is on.
+ * counters_*.c: the processor's counters, with MINRPC_COUNTERS; the last has no name.
  */
 extern const struct minrpc_counter processor_counters[];
 
 /*
  * device.c: writes `text` and the callers of the faulty function, whose stack pointer is `pointer`,
- * to console and link, and restarts the device. At any time, also before main.
+ * to console and link, and restarts the device. May be called at any time, also before main.
  */
 __attribute__((noreturn)) void fault_report(const char *text, uintptr_t pointer);
 

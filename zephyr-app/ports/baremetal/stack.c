@@ -11,7 +11,10 @@
 #include "port.h"
 
 #define PAINT      0x5ac35ac3U
-/* An instruction that stores several registers stores at most so far from the stack pointer. */
+/*
+ * Largest distance from the stack pointer at which an instruction that stores several registers
+ * writes.
+ */
 #define PUSH_BYTES 256U
 
 /* picolibc's linker script begins the RAM with these sections, sorted by name. */
@@ -28,7 +31,7 @@ static uintptr_t bottom(void)
 
 void stack_paint(void)
 {
-	/* Interrupts that push over it cost paint and do no damage. */
+	/* Interrupts may overwrite the paint, without damage. */
 	uint32_t *end = minrpc_stack_pointer();
 
 	for (volatile uint32_t *at = minrpc_stack; at < end; at++) {
@@ -58,7 +61,7 @@ static bool is_within(uintptr_t address, uintptr_t base, uintptr_t size)
 	return address - base < size;
 }
 
-/* Where the image's and loaded code may lie. */
+/* The memory of the image's and of loaded code. */
 static bool may_be_code(uintptr_t address)
 {
 	uintptr_t heap = (uintptr_t)__heap_start;

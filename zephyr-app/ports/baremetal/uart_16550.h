@@ -35,7 +35,7 @@ static inline void uart_enable(struct uart *uart, bool receive)
 	uart->line = UART_LCR_8N1;
 	uart->fifo = UART_FCR_ON;
 	uart->interrupt = receive ? UART_IER_RX : 0U;
-	/* QEMU looks at the link again when this is read, not when the FIFO is emptied. */
+	/* QEMU reads the link again when this register is read, not when the FIFO is emptied. */
 	(void)uart->data;
 }
 
@@ -48,7 +48,7 @@ static inline void uart_put(struct uart *uart, uint8_t byte)
 
 /*
  * In the receive interrupt: copies received bytes to `at`, up to `end`, and returns their end.
- * Bytes that are left raise the interrupt again. *overran is set where a byte was lost.
+ * Bytes that are left raise the interrupt again. *overran is set if a byte was lost.
  */
 static inline uint8_t *uart_take(struct uart *uart, uint8_t *at, const uint8_t *end, bool *overran)
 {

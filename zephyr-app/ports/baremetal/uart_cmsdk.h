@@ -30,8 +30,8 @@ static inline void uart_enable(struct uart *uart, bool receive)
 	uart->divider = 16U; /* the smallest that the UART accepts: as fast as it goes */
 	uart->ctrl = receive ? UART_CTRL_TX | UART_CTRL_RX | UART_CTRL_RX_IRQ : UART_CTRL_TX;
 	/*
-	 * QEMU stops looking at a link whose receiver is off, and looks again when DATA is read,
-	 * not when the receiver is turned on. Without this a boot now and then never hears a byte.
+	 * QEMU stops reading a link whose receiver is off, and reads again when DATA is read, not
+	 * when the receiver is turned on. Without this read some boots never receive a byte.
 	 */
 	(void)uart->data;
 }
@@ -45,7 +45,7 @@ static inline void uart_put(struct uart *uart, uint8_t byte)
 
 /*
  * In the receive interrupt: copies received bytes to `at`, up to `end`, and returns their end.
- * Bytes that are left raise the interrupt again. *overran is set where a byte was lost.
+ * Bytes that are left raise the interrupt again. *overran is set if a byte was lost.
  */
 static inline uint8_t *uart_take(struct uart *uart, uint8_t *at, const uint8_t *end, bool *overran)
 {

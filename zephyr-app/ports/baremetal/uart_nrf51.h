@@ -48,7 +48,10 @@ static inline void uart_enable(struct uart *uart, bool receive)
 	if (receive) {
 		uart->at[UART_INTERRUPT_SET] = UART_INTERRUPT_RX;
 		uart->at[UART_START_RECEIVE] = 1U;
-		/* QEMU looks at the link again when this is read, not when the receiver starts. */
+		/*
+		 * QEMU reads the link again when this register is read, not when the receiver
+		 * starts.
+		 */
 		(void)uart->at[UART_DATA_IN];
 	}
 }
@@ -63,7 +66,7 @@ static inline void uart_put(struct uart *uart, uint8_t byte)
 
 /*
  * In the receive interrupt: copies received bytes to `at`, up to `end`, and returns their end.
- * Bytes that are left raise the interrupt again. *overran is set where a byte was lost.
+ * Bytes that are left raise the interrupt again. *overran is set if a byte was lost.
  */
 static inline uint8_t *uart_take(struct uart *uart, uint8_t *at, const uint8_t *end, bool *overran)
 {

@@ -33,7 +33,7 @@ void ends_are_told(bool told)
 	is_told = told;
 }
 
-/* Takes the place of glibc's, for the line that all ports write. */
+/* Replaces glibc's function, to write the same line as all ports. */
 void __assert_fail(const char *expression, const char *file, unsigned int line,
 		   const char *function)
 {

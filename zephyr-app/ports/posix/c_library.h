@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-/* While `told`, exit says its status and its callers. */
+/* While `told` is set, exit prints its status and its callers. */
 void ends_are_told(bool told);
 
 #endif /* C_LIBRARY_H_ */

@@ -22,7 +22,7 @@
 #if MINRPC_COUNTERS
 
 #define PAINT   0x5ac35ac3U
-/* Below the function that paints: the need of a function, and the guard page is far. */
+/* Bytes below the painting function that are painted; the guard page is far away. */
 #define PAINTED (1024U * 1024U)
 
 struct event {
@@ -82,7 +82,7 @@ const struct minrpc_counter posix_counters[] = {
 	EVENT("perf_cache_misses", "", 4), {.name = NULL},
 };
 
-/* A signal interrupts a process. */
+/* For a process signals are the interrupts. */
 void posix_interrupts_mask(void *context, bool masked)
 {
 	static sigset_t before;
@@ -97,7 +97,7 @@ void posix_interrupts_mask(void *context, bool masked)
 	}
 }
 
-/* Where the paint ends, towards where the stack grows from. */
+/* Returns the end of the paint, in the direction of the stack's base. */
 static uint32_t *top;
 
 __attribute__((noinline)) void posix_stack_paint(void *context)

@@ -13,7 +13,7 @@
 
 extern const struct minrpc_counter posix_counters[];
 
-/* As the callbacks of struct minrpc_platform. */
+/* Callbacks of struct minrpc_platform. */
 void posix_stack_use(void *context, uint32_t *size, uint32_t *peak);
 void posix_stack_paint(void *context);
 void posix_interrupts_mask(void *context, bool masked);

@@ -35,13 +35,13 @@
 #define CODE_SIZE      (64U * 1024U * 1024U)
 #define LINK_BUFFER    65536U
 #define NONCE_VARIABLE "MINRPC_NONCE"
-/* Modules of a library that the port's own functions can be put behind. */
+/* Largest number of modules of a library, to which the port's own functions are added. */
 #define MODULES_MAX    7U
 
 struct posix_port {
 	int link;
 	char **arguments;
-	/* Received bytes: the first `taken` bytes are with the server. */
+	/* Received bytes: the server has the first `taken` bytes. */
 	uint8_t received[LINK_BUFFER];
 	uint32_t taken;
 	uint32_t fill;
@@ -58,7 +58,7 @@ static int port_write(void *context, const uint8_t *data, uint32_t size)
 {
 	const struct posix_port *port = context;
 
-	/* Text that a function has printed is there before its answer. */
+	/* Text that a function has printed is written before its answer. */
 	(void)fflush(stdout);
 	while (size != 0U) {
 		ssize_t written = write(port->link, data, size);
@@ -101,7 +101,7 @@ static void port_sleep_ms(void *context, uint32_t milliseconds)
 	}
 }
 
-/* A process restarts by becoming itself again. */
+/* A process restarts by executing its program again. */
 static void port_reset(void *context)
 {
 	const struct posix_port *port = context;
@@ -112,7 +112,7 @@ static void port_reset(void *context)
 }
 
 #if MINRPC_CODE_LOADING
-/* Near the program's own code, so that calls reach from one to the other. */
+/* Memory near the program's own code, so that calls can reach it. */
 static _Alignas(65536) uint8_t code[CODE_SIZE];
 
 static int port_code_ready(void *context, void *block, uint32_t size)
@@ -124,7 +124,10 @@ static int port_code_ready(void *context, void *block, uint32_t size)
 #endif
 
 #if MINRPC_CODE_LOADING
-/* Where a symbol of the program's shared libraries lies; 0 when they have none of that name. */
+/*
+ * Returns the address of a symbol of the program's shared libraries; 0 if they have no such symbol.
+ * *
+ */
 static bool find_symbol(struct minrpc_call *call)
 {
 	void *program = dlopen(NULL, RTLD_LAZY);
@@ -138,7 +141,7 @@ static const struct minrpc_function port_functions[] = {
 	{"minrpc.symbol", "s", find_symbol},
 };
 
-/* A program's library, and behind it the port's own functions. */
+/* A program's library, followed by the port's own functions. */
 static struct minrpc_library with_port_functions(struct minrpc_library library)
 {
 	static struct minrpc_module modules[MODULES_MAX + 1U];
@@ -155,8 +158,8 @@ static struct minrpc_library with_port_functions(struct minrpc_library library)
 #endif
 
 /*
- * Bytes that came meanwhile, without waiting: they are put behind the server's, and dropped when
- * all of a full buffer has been looked through.
+ * Reads new bytes without waiting, and puts them after the server's bytes. A full buffer is dropped
+ * after all of it has been searched.
  */
 static uint32_t port_pending(void *context, uint32_t from, const uint8_t **data)
 {
@@ -181,7 +184,7 @@ static uint32_t port_pending(void *context, uint32_t from, const uint8_t **data)
  */
 static ssize_t read_link(struct posix_port *port)
 {
-	/* Never all of the buffer: there must be room for the message that ends a measurement. */
+	/* Not all of the buffer: there must be room for the message that ends a measurement. */
 	ssize_t size = read(port->link, port->received, LINK_BUFFER / 2U);
 
 	port->taken = 0U;
@@ -226,7 +229,7 @@ static const struct minrpc_platform platform = {
 #endif
 };
 
-/* Kept over a reset, so that no two starts in a row have the same. */
+/* Kept over a reset, so that successive starts have different nonces. */
 static uint8_t nonce_seed(void)
 {
 	const char *before = getenv(NONCE_VARIABLE);
@@ -314,7 +317,7 @@ static void check(bool well, char **argument)
 	}
 }
 
-/* Does what the arguments ask for; the link's descriptor. Ends the program where that can't be. */
+/* Applies the arguments; returns the link's descriptor. Ends the program if that is impossible. */
 static int link_from(int argc, char **argv, struct minrpc_config *config)
 {
 	int link = -1;
@@ -345,15 +348,14 @@ static int link_from(int argc, char **argv, struct minrpc_config *config)
 typedef ElfW(Phdr) elf_segment;
 typedef ElfW(Nhdr) elf_note;
 
-/* Where the linker put the build id, in a note of the program's own headers. */
+/* Finds the build id in the notes of the program's own headers. */
 extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
 
 static void find_build_id(struct minrpc_config *config)
 {
 	const uint8_t *file = (const uint8_t *)&__ehdr_start;
 	/*
-	 * The base of the addresses in the headers: 0 in a program that is not moved when it is
-	 * loaded.
+	 * The base of the addresses in the headers: 0 in a program with fixed addresses.
 	 */
 	const uint8_t *image = __ehdr_start.e_type == ET_DYN ? file : NULL;
 	const elf_segment *header = (const void *)(file + __ehdr_start.e_phoff);
@@ -397,7 +399,7 @@ static int serve(struct posix_port *port)
 	}
 }
 
-/* The linker's: where the program and where its constants lie. */
+/* Symbols of the linker: the places of the program and of its constants. */
 extern const char __executable_start[];
 extern const char etext[];
 extern const char edata[];
@@ -439,7 +441,7 @@ int minrpc_posix_main(int argc, char **argv, struct minrpc_library library)
 	int error;
 
 	faults_are_told(may_be_code);
-	/* Lines of both streams in the order in which they were printed. */
+	/* Lines of both streams keep the order in which they were printed. */
 	(void)setvbuf(stdout, NULL, _IOLBF, 0U);
 	port.arguments = argv;
 	port.link = link_from(argc, argv, &config);

@@ -18,7 +18,7 @@
 #include "fault.h"
 
 #define PAGE     4096U
-/* The kernel keeps so much below a stack free of anything else. */
+/* Bytes below a stack that the kernel keeps free. */
 #define BELOW    (1024U * 1024U)
 /* Bytes that a function may use below its stack pointer. */
 #define RED_ZONE 256U
@@ -29,7 +29,7 @@ static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 
 static uint8_t own_stack[OWN_SIZE];
 static bool (*may_be_code)(uintptr_t address);
-/* Of the stack that functions run on. */
+/* Bounds of the stack on which functions run. */
 static uintptr_t top;
 static uintptr_t limit;
 
@@ -41,7 +41,7 @@ struct place {
 	const char *access;
 };
 
-/* The bit of a page fault's error code that says so. */
+/* The bit of a page fault's error code that means a write. */
 #define PAGE_FAULT_WRITE 2
 
 static struct place place_of(const ucontext_t *context)
@@ -65,7 +65,7 @@ static struct place place_of(const ucontext_t *context)
 
 static void say(const char *text, size_t size)
 {
-	/* Nobody can be told where that fails. */
+	/* A failure of this write can't be reported. */
 	ssize_t written = write(STDERR_FILENO, text, size);
 
 	(void)written;
@@ -110,7 +110,10 @@ static bool is_near_end(uintptr_t address)
 	return address < end + BELOW / 16U && address > end - BELOW;
 }
 
-/* The stack pointer is below the whole stack, as in a function whose frame is larger than it. */
+/*
+ * The stack pointer is below the whole stack, as in a function whose frame is larger than the
+ * stack.
+ */
 static bool is_far_below(uintptr_t pointer, uintptr_t address)
 {
 	uintptr_t end = top - limit;
@@ -145,11 +148,16 @@ static void tell(int signal, siginfo_t *info, void *context)
 	text[size] = '\n';
 	say(text, (size_t)size + 1U);
 	tell_callers(at.sp);
-	/* The handler was for one signal: this one ends the process as if there had been none. */
+	/*
+	 * The handler was for one signal only: this signal ends the process as without a handler. *
+	 */
 	(void)raise(signal);
 }
 
-/* The harness asks so at a deadline. By default the signal does nothing. */
+/*
+ * The harness sends this signal at a deadline, to get the place of the program. By default the
+ * signal does nothing.
+ */
 static void tell_place(int signal, siginfo_t *info, void *context)
 {
 	struct place at = place_of(context);

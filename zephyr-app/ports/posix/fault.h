@@ -10,13 +10,12 @@
 #include <stdint.h>
 
 /*
- * Signals that have a handler already, such as a sanitizer's, keep it.
- *
- * is_code: whether instructions may be read from an address.
+ * Signals that already have a handler, such as a sanitizer's, keep it. is_code: true if
+ * instructions can be read from an address.
  */
 void faults_are_told(bool (*is_code)(uintptr_t address));
 
-/* Says `text`, a line without its end, and the return addresses from the stack pointer up. */
+/* Prints `text`, a line without its end, and the return addresses from the stack pointer up. */
 void fault_tell(const char *text, uintptr_t pointer);
 
 #endif /* FAULT_H_ */

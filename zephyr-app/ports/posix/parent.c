@@ -25,7 +25,7 @@ bool end_with_parent(const char *parent)
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
 		return false;
 	}
-	/* One that ended before that was told does not tell us any more. */
+	/* A parent that ended before this request causes no signal. */
 	errno = ESRCH;
 	return getppid() == (pid_t)number;
 }

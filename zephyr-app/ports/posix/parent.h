@@ -12,8 +12,8 @@
  * From now on the kernel kills this program when its parent ends.
  *
  * @param parent  the process that has started it, as a decimal number
- * @return false, with errno set, where that is not its parent: it has ended already (ESRCH), or is
- * no number
+ * @return false, with errno set, if it is not the parent: it has ended already (ESRCH), or is not a
+ * number
  */
 bool end_with_parent(const char *parent);
 

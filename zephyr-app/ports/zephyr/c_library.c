@@ -25,8 +25,8 @@
 #define TEXT_SIZE 320U
 
 /*
- * The last words end with the return address of the function that ended the program: on the stack
- * lie those of earlier calls, too.
+ * The last words end with the return address of the function that ended the program, since the
+ * stack also has return addresses of earlier calls.
  */
 #define end(format, ...)                                                                           \
 	end_with("fatal: " format "; lr 0x%lx", __VA_ARGS__,                                       \
@@ -77,7 +77,7 @@ void __wrap___assert_func(const char *file, int line, const char *function, cons
 
 clock_t __wrap_clock(void);
 
-/* Since the start; the C library's needs times, which Zephyr has not. */
+/* Counts since the start; the C library's own clock needs times(), which Zephyr lacks. */
 clock_t __wrap_clock(void)
 {
 	return (clock_t)(k_ticks_to_us_floor64((uint64_t)k_uptime_ticks()) * CLOCKS_PER_SEC /
@@ -86,7 +86,7 @@ clock_t __wrap_clock(void)
 
 #endif
 
-/* Without CONFIG_PICOLIBC_ASSERT_VERBOSE. */
+/* Called without CONFIG_PICOLIBC_ASSERT_VERBOSE. */
 void __wrap___assert_no_args(void)
 {
 	end("%s", "assertion failed: CONFIG_PICOLIBC_ASSERT_VERBOSE is off");

@@ -16,7 +16,7 @@
 
 /*
  * Expires several times per wrap. It runs for counters of any width: some system timers stop
- * counting while nothing waits for them.
+ * counting without a pending timeout.
  */
 static struct k_timer wrap_timer;
 static int64_t begin_ticks;
@@ -110,7 +110,10 @@ int minrpc_port_clock_begin(void *context)
 	if (error != 0) {
 		return error;
 	}
-	/* Goes on from where it was, so that two readings with an interval between them compare. */
+	/*
+	 * The count continues, so that two readings with an interval between them can be compared.
+	 * *
+	 */
 	(void)wide_now();
 	k_timer_start(&wrap_timer, wrap_period(), wrap_period());
 	begin_ticks = k_uptime_ticks();

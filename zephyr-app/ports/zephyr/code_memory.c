@@ -19,7 +19,7 @@
 
 #if defined(CONFIG_MMU)
 
-/* No page of the image is writable and executable: these are mapped beside it. */
+/* No page of the image is writable and executable, so pages for code are mapped beside it. */
 int minrpc_code_memory_init(struct minrpc_config *config)
 {
 	config->code_size = ROUND_UP(CONFIG_MINRPC_CODE_SIZE, CONFIG_MMU_PAGE_SIZE);
@@ -30,7 +30,7 @@ int minrpc_code_memory_init(struct minrpc_config *config)
 #elif defined(CONFIG_ARM_MPU)
 
 #if defined(MPU_RASR_XN_Msk)
-/* ARMv7-M: whether the chosen region is on and has part of the memory. */
+/* ARMv7-M: true if the chosen region is enabled and overlaps the memory. */
 static bool region_has(uintptr_t first, uintptr_t last)
 {
 	uint32_t base = MPU->RBAR & MPU_RBAR_ADDR_Msk;
@@ -58,8 +58,8 @@ static void region_allow(void)
 #endif
 
 /*
- * The regions of RAM were set up at boot and stay; those of threads, such as stack guards, come and
- * go and are left alone: none of them has part of the arena.
+ * The regions of RAM are set up at boot and stay. Regions of threads, such as stack guards, change;
+ * they are left unchanged, since none overlaps the arena.
  */
 int minrpc_code_memory_init(struct minrpc_config *config)
 {
@@ -81,7 +81,7 @@ int minrpc_code_memory_init(struct minrpc_config *config)
 
 #elif defined(CONFIG_ARCH_POSIX)
 
-/* Where a symbol of the host's C library lies; 0 when it has none of that name. */
+/* Returns the address of a symbol of the host's C library; 0 if it has no such symbol. */
 static bool find_symbol(struct minrpc_call *call)
 {
 	const char *name = call->args.values[0].v_str;

@@ -9,12 +9,12 @@
 #include <minrpc/server.h>
 
 /*
- * Sets config->code where the kernel maps such memory, else makes the arena executable where the
- * MPU forbids it. Returns 0, or a negative errno.
+ * Sets config->code if the kernel maps memory for code; else makes the arena executable if the MPU
+ * forbids execution. Returns 0, or a negative errno.
  */
 int minrpc_code_memory_init(struct minrpc_config *config);
 
-/* After a block was written: the caches are synchronized. */
+/* Synchronizes the caches after a block was written. */
 int minrpc_code_memory_ready(void *context, void *block, uint32_t size);
 
 #endif /* CODE_MEMORY_H_ */

@@ -13,7 +13,7 @@
 
 extern const struct minrpc_counter minrpc_zephyr_counters[];
 
-/* As the callbacks of struct minrpc_platform. */
+/* Callbacks of struct minrpc_platform. */
 void minrpc_stack_paint(void *context);
 void minrpc_heap_use(void *context, uint32_t *used, uint32_t *peak, bool reset);
 void minrpc_interrupts_mask(void *context, bool masked);

@@ -27,21 +27,21 @@
 #include "stack_guard.h"
 
 #define CAN_RESTART (IS_ENABLED(CONFIG_REBOOT) || IS_ENABLED(CONFIG_ARCH_POSIX))
-/* The kernel fills stacks with it. */
+/* The byte with which the kernel fills stacks. */
 #define STACK_FILL  0xaaU
-/* A process's threads run on stacks of the host's. */
+/* A process's threads run on the host's stacks. */
 #define KNOWS_STACK                                                                                \
 	(IS_ENABLED(CONFIG_INIT_STACKS) && IS_ENABLED(CONFIG_THREAD_STACK_INFO) &&                 \
 	 !IS_ENABLED(CONFIG_ARCH_POSIX))
 
-/* The board's memory, of which the image can use no more than it may map. */
+/* The board's memory; the image can use no more of it than it may map. */
 #ifdef CONFIG_MMU
 #define MEMORY_SIZE MIN(DT_REG_SIZE(DT_CHOSEN(zephyr_sram)), CONFIG_KERNEL_VM_SIZE)
 #else
 #define MEMORY_SIZE DT_REG_SIZE(DT_CHOSEN(zephyr_sram))
 #endif
 
-/* A share of that, unless a size was asked for. */
+/* A share of the memory, unless the configuration has a size. */
 #if CONFIG_MINRPC_ARENA_SIZE > 0
 #define ARENA_SIZE CONFIG_MINRPC_ARENA_SIZE
 #elif DT_HAS_CHOSEN(zephyr_sram)
@@ -50,7 +50,7 @@
 #error "The devicetree names no zephyr,sram to take a share of: set CONFIG_MINRPC_ARENA_SIZE"
 #endif
 
-/* Functions that are called may compute in floating point, beside the application's own threads. */
+/* Called functions may use floating point, beside the application's own threads. */
 #if defined(CONFIG_FPU_SHARING) && defined(CONFIG_X86_SSE)
 #define THREAD_OPTIONS (K_FP_REGS | K_SSE_REGS)
 #elif defined(CONFIG_FPU_SHARING)
@@ -86,7 +86,7 @@ static void port_sleep_ms(void *context, uint32_t milliseconds)
 	}
 }
 
-/* So many of the bytes that wait are with the server. */
+/* Number of the waiting bytes that the server has. */
 static uint32_t handed;
 
 static uint32_t port_pending(void *context, uint32_t from, const uint8_t **data)
@@ -118,8 +118,8 @@ static uint32_t port_receive_overruns(void *context)
 }
 
 /*
- * Counted here, and not by k_thread_stack_space_get: its callees have frames where a small
- * function's were.
+ * Counted here, and not by k_thread_stack_space_get, whose callees' frames cover those of a small
+ * function.
  */
 static void port_stack_use(void *context, uint32_t *size, uint32_t *peak)
 {
@@ -167,7 +167,7 @@ static const struct minrpc_platform platform = {
 static uint8_t receive_buffer[CONFIG_MINRPC_RECEIVE_SIZE] __aligned(8);
 static uint8_t send_buffer[CONFIG_MINRPC_SEND_SIZE];
 #if DT_HAS_CHOSEN(minrpc_arena)
-/* The MPU lets this memory, which it does not name, be read, written and executed. */
+/* The MPU has no region for this memory, so it can be read, written and executed. */
 #define ARENA       ((void *)DT_REG_ADDR(DT_CHOSEN(minrpc_arena)))
 #define ARENA_BYTES DT_REG_SIZE(DT_CHOSEN(minrpc_arena))
 #else
@@ -209,7 +209,7 @@ static bool may_be_code(uintptr_t address)
 void minrpc_device_callers(uintptr_t pointer)
 {
 	uintptr_t bottom = k_current_get()->stack_info.start;
-	/* No request is read any more. */
+	/* No further request is read. */
 	char *text = (char *)receive_buffer;
 	uint32_t room = MIN(sizeof(receive_buffer), MINRPC_LOG_MAX);
 

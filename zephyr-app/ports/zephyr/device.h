@@ -10,14 +10,13 @@
 #include <stdint.h>
 
 /**
- * @brief Send a session log in the middle of anything, even of another frame, which is given up.
- *
- * For the last message before a restart; the link must be polling already.
+ * @brief Send a session log at any time; a frame in progress is given up. For the last message
+ * before a restart; the link must already be polling.
  */
 void minrpc_device_last_words(const char *text, uint32_t size);
 /* Callers of the current thread's function with stack pointer `pointer`; also printed. */
 void minrpc_device_callers(uintptr_t pointer);
-/* Whether this runs on the server's thread, where it may send logs. */
+/* True on the server's thread, which may send logs. */
 bool minrpc_on_device_thread(void);
 
 #endif /* DEVICE_H_ */

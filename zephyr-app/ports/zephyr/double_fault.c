@@ -19,7 +19,7 @@ static uint8_t fault_stack[2048] __aligned(16);
 
 static FUNC_NORETURN __used void handle(void)
 {
-	/* Where the task was that faulted. */
+	/* The place of the faulting task. */
 	struct arch_esf esf = {
 		.esp = _main_tss.esp,
 		.ebp = _main_tss.ebp,

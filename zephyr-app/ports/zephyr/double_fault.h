@@ -5,7 +5,7 @@
 #define DOUBLE_FAULT_H_
 
 #if defined(CONFIG_X86_ENABLE_TSS) && defined(CONFIG_MINRPC_FATAL_HANDLER)
-/* Before any thread's stack can run out. */
+/* To be called before any thread's stack can overflow. */
 void minrpc_double_fault_init(void);
 #else
 static inline void minrpc_double_fault_init(void)

@@ -47,7 +47,7 @@ static const char *reason_name(unsigned int reason)
 #endif
 }
 
-/* The address of the instruction at fault; 0 when that is not known. */
+/* The address of the faulting instruction; 0 if unknown. */
 static uintptr_t program_counter(const struct arch_esf *esf)
 {
 	if (esf == NULL) {
@@ -64,7 +64,7 @@ static uintptr_t program_counter(const struct arch_esf *esf)
 #endif
 }
 
-/* Of what was at fault; 0 when that is not known. */
+/* The stack pointer of the faulting code; 0 if unknown. */
 static uintptr_t stack_pointer(const struct arch_esf *esf)
 {
 #if defined(CONFIG_CPU_CORTEX_M)
@@ -77,7 +77,10 @@ static uintptr_t stack_pointer(const struct arch_esf *esf)
 #endif
 }
 
-/* That could not be accessed; 0 when there is none, or the processor does not tell it. */
+/*
+ * The address that could not be accessed; 0 if there is none, or the processor does not report it.
+ * *
+ */
 static uintptr_t fault_address(unsigned int reason)
 {
 #if defined(CONFIG_CPU_CORTEX_M) && defined(SCB_CFSR_MMARVALID_Msk)
@@ -100,7 +103,7 @@ static uintptr_t fault_address(unsigned int reason)
 #endif
 }
 
-/* Of an x86's exception, which has more to say of some; 0 elsewhere. */
+/* The error code of an x86 exception, if it has one; 0 elsewhere. */
 static unsigned int error_code(const struct arch_esf *esf)
 {
 #if defined(CONFIG_X86) && !defined(CONFIG_X86_64)
@@ -114,7 +117,7 @@ static unsigned int error_code(const struct arch_esf *esf)
 static bool in_interrupt(const struct arch_esf *esf)
 {
 #if defined(CONFIG_CPU_CORTEX_M)
-	/* An exception itself: the interrupted function's registers are on the stack. */
+	/* The fault is in an exception: the interrupted function's registers are on the stack. */
 	return esf != NULL && (esf->basic.xpsr & IPSR_ISR_Msk) != 0U;
 #else
 	ARG_UNUSED(esf);

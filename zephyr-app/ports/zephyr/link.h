@@ -11,8 +11,7 @@
 #include <zephyr/devicetree.h>
 
 /*
- * The board's choice, else the UART that Zephyr's own boards set aside for data, else the only one
- * there is.
+ * The board's choice, else the UART that Zephyr's own boards reserve for data, else the only UART.
  */
 #if DT_HAS_CHOSEN(minrpc_uart)
 #define LINK_NODE DT_CHOSEN(minrpc_uart)
@@ -33,31 +32,31 @@
 int minrpc_link_init(void);
 
 /**
- * @brief Wait until bytes are there or minrpc_link_wake() was called.
+ * @brief Wait for bytes, or for a call of minrpc_link_wake().
  *
  * @param[out] data The bytes, valid until minrpc_link_consume().
  *
- * @return How many bytes; 0 when woken for something else.
+ * @return Number of bytes; 0 if woken without bytes.
  */
 uint32_t minrpc_link_wait(const uint8_t **data);
 
 /**
- * @brief Look at bytes behind those that minrpc_link_wait() gave, without waiting.
+ * @brief Get the bytes after those of minrpc_link_wait(), without waiting.
  *
- * When all of a full ring has been looked through, its bytes are dropped and counted as lost: a
- * client that waits for an answer sends less, and a new client's messages could not come in.
+ * When all of a full ring has been read so, its bytes are dropped and counted as lost: a client
+ * that waits for an answer sends less, and a new client's messages need room.
  *
- * @param held How many minrpc_link_wait() gave; they stay valid.
- * @param from So many of those behind are passed over.
+ * @param held Number of bytes that minrpc_link_wait() gave; they stay valid.
+ * @param from Number of following bytes to pass over.
  * @param[out] data The bytes, valid until minrpc_link_consume().
  *
- * @return How many bytes lie there in one piece; 0 when there are no more.
+ * @return Number of bytes that lie there in one piece; 0 if there are no more.
  */
 uint32_t minrpc_link_peek(uint32_t held, uint32_t from, const uint8_t **data);
 
 /**
- * Where nothing notices incoming bytes: a process's interrupts wait while a function runs, and a
- * socket is only looked at.
+ * Links that do not notice incoming bytes: a process's interrupts wait while a function runs, and a
+ * socket must be polled.
  */
 #if defined(CONFIG_ARCH_POSIX) || defined(CONFIG_MINRPC_LINK_TCP)
 #define LINK_RECEIVED NULL
@@ -65,7 +64,7 @@ uint32_t minrpc_link_peek(uint32_t held, uint32_t from, const uint8_t **data);
 #define LINK_RECEIVED (&minrpc_link_received)
 #endif
 
-/** @brief Changes when bytes come in, and when there are some for which there is no room. */
+/** @brief A value that changes when bytes come in, also when there is no room for them. */
 extern volatile uint32_t minrpc_link_received;
 
 /** @brief Give back the first @p size bytes of minrpc_link_wait(). */
@@ -87,7 +86,7 @@ void minrpc_link_poll_only(void);
 /** @brief Send the bytes that wait, and nothing more by interrupt. Before a restart. */
 void minrpc_link_finish(void);
 
-/** @brief Bytes that the link lost since boot, as far as it tells. */
+/** @brief Number of bytes that the link lost since boot, if it reports them. */
 uint32_t minrpc_link_overruns(void);
 
 /** @brief The link's name, for people. */

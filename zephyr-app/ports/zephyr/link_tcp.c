@@ -16,7 +16,7 @@
 #define RX_SIZE    CONFIG_MINRPC_RX_RING_SIZE
 #define NO_SOCKET  (-1)
 #define FOR_EVER   (-1)
-/* The stack's own threads send the bytes that it has taken. */
+/* The network stack's own threads send the bytes that it has accepted. */
 #define SENDING_MS 100
 
 /* Received bytes, from the start of `bytes`. */
@@ -36,7 +36,7 @@ static void drop_client(void)
 	client = NO_SOCKET;
 }
 
-/* A second client is turned away while the first one is there. */
+/* A second client is refused while the first is connected. */
 static void accept_client(void)
 {
 	int accepted = zsock_accept(listener, NULL, NULL);
@@ -50,12 +50,15 @@ static void accept_client(void)
 		return;
 	}
 	client = accepted;
-	/* Without them replies wait for another, or a dead client stays for long. */
+	/*
+	 * Without these options replies wait for further bytes, and a dead client stays connected
+	 * for long.
+	 */
 	(void)zsock_setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	(void)zsock_setsockopt(client, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 }
 
-/* All that is there, as far as there is room: the client's end comes behind its bytes. */
+/* Reads all bytes for which there is room; the client's end comes after its bytes. */
 static void receive(void)
 {
 	ssize_t got = 1;
@@ -95,7 +98,7 @@ static int listen_at(int fd)
 	};
 	int on = 1;
 
-	/* Connections of the boot before may still be known to the host of a simulated board. */
+	/* The host of a simulated board may still have connections from before the restart. */
 	(void)zsock_setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (zsock_bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
 		return -errno;
@@ -125,7 +128,7 @@ uint32_t minrpc_link_wait(const uint8_t **data)
 		take(FOR_EVER);
 	}
 	*data = rx.bytes;
-	/* Never all of it: there must be room for the message that ends a measurement. */
+	/* Not all of the buffer: there must be room for the message that ends a measurement. */
 	return MIN(rx.size, RX_SIZE / 2U);
 }
 
@@ -149,7 +152,7 @@ void minrpc_link_consume(uint32_t size)
 	(void)memmove(rx.bytes, &rx.bytes[size], rx.size);
 }
 
-/* For text that waits, which this link has not: a console is elsewhere. */
+/* No-op: this link has no waiting text, since the console is elsewhere. */
 void minrpc_link_wake(void)
 {
 }

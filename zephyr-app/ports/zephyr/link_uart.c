@@ -48,13 +48,12 @@ BUILD_ASSERT(!DT_NODE_HAS_COMPAT(LINK_NODE, zephyr_cdc_acm_uart),
 	     "The UART that carries RPC is CDC ACM: set CONFIG_MINRPC_LINK_CDC_ACM=y");
 #endif
 
-/* The host fetches the USB stack's bytes at its own pace, a packet a millisecond at the least. */
+/* The host fetches the USB stack's bytes at its own pace, at least a packet per millisecond. */
 #define USB_DRAIN_MS   500
 #define USB_FETCHED_MS 20
 
 /*
- * Many drivers count the bytes of one call in a uint8_t: with 256 or more they lose some, or stand
- * still.
+ * Many drivers count the bytes of one call in a uint8_t: with 256 or more they lose bytes or hang.
  */
 #define UART_AT_ONCE 128U
 
@@ -66,9 +65,9 @@ BUILD_ASSERT(!DT_NODE_HAS_COMPAT(LINK_NODE, zephyr_cdc_acm_uart),
 volatile uint32_t minrpc_link_received;
 
 /*
- * Received bytes: bytes that came in and that were given back, and where in the ring the next of
- * each lies. The interrupt moves `in`, the server's thread `out`. A ring_buf would not do: its last
- * bytes can't be taken back.
+ * The ring of received bytes: counts of received and of consumed bytes, and the place of the next
+ * byte of each. The interrupt moves `in`, the server's thread `out`. A ring_buf would not do: its
+ * last bytes can't be taken back.
  */
 static struct {
 	volatile uint32_t in;
@@ -96,7 +95,7 @@ static void count_errors(void)
 	}
 }
 
-/* Takes some of the UART's bytes into the ring, which has room. Returns how many bytes. */
+/* Takes some of the UART's bytes into the ring, which has room. Returns their number. */
 static uint32_t take(void)
 {
 	uint32_t room = MIN(RX_SIZE - (rx.in - rx.out), RX_SIZE - rx.in_at);
@@ -115,7 +114,7 @@ static bool is_full(void)
 	return rx.in - rx.out == RX_SIZE;
 }
 
-/* Some of the UART's bytes. Returns true when there may be more. */
+/* Takes some of the UART's bytes. Returns true if there may be more. */
 static bool receive(void)
 {
 	bool full = is_full();
@@ -134,7 +133,7 @@ static bool receive(void)
 	return got != 0U;
 }
 
-/* Some of the ring's bytes. Returns true when there may be more. */
+/* Sends some of the ring's bytes. Returns true if there may be more. */
 static bool transmit(void)
 {
 	uint8_t *data;
@@ -178,8 +177,8 @@ static void link_isr(const struct device *device, void *context)
 }
 
 /*
- * A UART whose interrupt follows the arrival of a byte stays silent about one that is there
- * already: look at once.
+ * A UART whose interrupt is caused by an arriving byte does not report a byte that is there
+ * already, so it is read at once.
  */
 static void start_receiving(void)
 {
@@ -194,8 +193,8 @@ static void start_receiving(void)
 }
 
 /*
- * Bytes in the UART from before: it may have been asked for an interrupt that the reset of the
- * machine forgot, and while its FIFO is full none comes.
+ * The UART may have bytes from before the reset. Their interrupt may be lost by the reset, and
+ * while the FIFO is full no new interrupt comes.
  */
 static void take_what_is_there(void)
 {
@@ -206,8 +205,8 @@ static void take_what_is_there(void)
 
 /*
  * QEMU's model of this UART stops asking its backend for bytes while the receiver is off, and asks
- * again when DATA is read, not when the receiver is turned on: without this a boot now and then
- * never hears a byte.
+ * again when DATA is read, not when the receiver is turned on: without this some boots never
+ * receive a byte.
  */
 static void wake_backend(void)
 {
@@ -223,7 +222,7 @@ static void wake_backend(void)
 /*
  * A reset may leave the UART asking for interrupts, as QEMU's PL011 does before version 8. A byte
  * that comes before the ring is ready would interrupt for ever. Drivers' interrupts wait until the
- * kernel runs, so here it is not too late.
+ * kernel runs, so this is early enough.
  */
 static int mask_interrupts(void)
 {
@@ -272,7 +271,7 @@ uint32_t minrpc_link_wait(const uint8_t **data)
 		(void)k_sem_take(&rx_ready, K_FOREVER);
 		size = piece_behind(0U, data);
 	}
-	/* Never all of the ring: there must be room for the message that ends a measurement. */
+	/* Not all of the ring: there must be room for the message that ends a measurement. */
 	return MIN(size, RX_SIZE / 2U);
 }
 
@@ -311,7 +310,7 @@ void minrpc_link_wake(void)
 
 static void write_polling(const uint8_t *data, uint32_t size)
 {
-	/* The USB stack's work waits for ever. */
+	/* The USB stack's work queue never runs again. */
 	if (IS_USB) {
 		return;
 	}

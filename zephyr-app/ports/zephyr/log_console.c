@@ -20,7 +20,9 @@ RING_BUF_DECLARE(text_ring, CONFIG_MINRPC_LOG_PRINTK_SIZE);
 static char line[CONFIG_MINRPC_LOG_PRINTK_SIZE];
 static uint32_t line_size;
 
-/* Any context. Where the server's thread can't make room, a byte that finds none is lost. */
+/*
+ * Callable from any context. If the server's thread can't make room, a byte without room is lost. *
+ */
 static int put_char(int c)
 {
 	uint8_t byte = (uint8_t)c;

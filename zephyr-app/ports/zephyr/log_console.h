@@ -14,7 +14,7 @@
 /** @brief Take over printk's output. */
 void minrpc_log_console_init(void);
 
-/** @brief Send the whole lines that wait. From the server's thread, between requests. */
+/** @brief Send the waiting whole lines. To be called from the server's thread, between requests. */
 void minrpc_log_console_send(struct minrpc_server *server);
 
 #else

@@ -18,7 +18,7 @@
 
 #include <nsi_cmdline.h>
 
-/* By the name of the node in boards/native_sim.overlay. */
+/* The simulator's variable has the name of the node in boards/native_sim.overlay. */
 #define LINK_OPTION "--minrpc_uart_port="
 #define HELD_FD     (STDERR_FILENO + 1)
 
@@ -40,7 +40,9 @@ int minrpc_native_host_make_executable(void *memory, size_t size)
 	return mprotect(memory, size, PROT_READ | PROT_WRITE | PROT_EXEC);
 }
 
-/* Keeps the link's tty open while the program changes, so that its other end sees no hang-up. */
+/*
+ * Keeps the link's tty open while the program is replaced, so that its other end sees no hang-up. *
+ */
 static void hold_link(char **argv)
 {
 	int link;

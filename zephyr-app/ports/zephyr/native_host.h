@@ -16,7 +16,7 @@ uint64_t minrpc_native_host_clock_ns(void);
 /** @brief Start the program again with the same arguments; does not return. */
 void minrpc_native_host_restart(void);
 
-/** @brief Where a symbol of the host's libraries lies; NULL when they have none of that name. */
+/** @brief Address of a symbol of the host's libraries; NULL if they have no such symbol. */
 void *minrpc_native_host_symbol(const char *name);
 
 /** @brief Make whole pages of the program's memory executable. Returns 0, or a negative number. */

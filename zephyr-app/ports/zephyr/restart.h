@@ -17,14 +17,13 @@
 FUNC_NORETURN void minrpc_restart(void);
 
 /**
- * @brief To be called when the UART refuses bytes, or has none although it said it had.
- *
- * On a simulated board the tty was hung up then, and its process ends. A real UART can't go away:
- * nothing happens.
+ * @brief To be called when the UART refuses bytes, or has no byte although it reported one. On a
+ * simulated board this means that the tty was closed, and the process ends. A real UART can't
+ * disappear: nothing happens.
  */
 void minrpc_link_hung_up(void);
 
-/** @brief A number that differs from the one of the boot before. */
+/** @brief A number that differs from that of the previous boot. */
 uint8_t minrpc_restart_nonce(void);
 
 #endif /* RESTART_H_ */

@@ -49,7 +49,7 @@ void __wrap_z_arm_fault(uint32_t msp, uint32_t psp, uint32_t exc_return,
 BUILD_ASSERT(CONFIG_SRAM_BASE_ADDRESS == 0x20000000 && CONFIG_FLASH_BASE_ADDRESS == 0,
 	     "CONFIG_MINRPC_MPU_GUARD is for flash at 0 and RAM at 0x20000000");
 
-/* Where two overlap the later counts. A frame of more than 512 MiB ends up at 0xa0000000.
+/* If two regions overlap, the later counts. A frame of more than 512 MiB would reach 0xa0000000.
  */
 void minrpc_stack_guard_init(void)
 {

@@ -5,7 +5,7 @@
 #define STACK_GUARD_H_
 
 #if defined(CONFIG_MINRPC_MPU_GUARD)
-/* From now on addresses below the RAM can't be written. */
+/* Forbids writes to addresses below the RAM from now on. */
 void minrpc_stack_guard_init(void);
 #else
 static inline void minrpc_stack_guard_init(void)

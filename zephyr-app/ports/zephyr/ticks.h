@@ -9,8 +9,8 @@
 /**
  * @brief The rate at which the kernel's ticks really pass, in whole ticks a second.
  *
- * A tick is a whole number of the timer's cycles, for any requested rate: of 32,768 Hz and 1,000
- * ticks come 1,024.
+ * A tick is a whole number of the timer's cycles, for any requested rate: 1,000 ticks requested at
+ * 32,768 Hz give 1,024.
  */
 static inline uint64_t minrpc_tick_hz(uint64_t cycles_hz, uint64_t asked_hz)
 {

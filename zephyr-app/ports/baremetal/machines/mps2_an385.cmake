@@ -5,7 +5,7 @@ set(MACHINE_COMPILER arm-none-eabi-gcc)
 set(MACHINE_FLAGS -mcpu=cortex-m3 -mthumb)
 set(MACHINE_CPU cortex_m)
 
-# ZBT RAM that the vector table must be in, and data RAM; arrays in the PSRAM.
+# ZBT RAM, which must have the vector table, and data RAM; arrays are in the PSRAM.
 set(MACHINE_FLASH 0x00000000 0x00400000)
 set(MACHINE_RAM 0x20000000 0x00400000)
 set(MACHINE_NOTHING 0x00000000 0x20000000)

@@ -3,6 +3,7 @@
 # itself: its assembler takes them, in .S files and in asm statements. Meaning of the keys: machine.cmake.
 include(${CMAKE_CURRENT_LIST_DIR}/rv64.cmake)
 set(MACHINE_TITLE "RV64 virt with vectors")
-# picolibc is there for rv64gc only, so the compiler is told that, and writes no attribute that forbids the rest.
+# picolibc exists for rv64gc only, so the compiler gets this architecture, and writes no attribute that
+# forbids vectors.
 list(APPEND MACHINE_FLAGS -Wa,-march=rv64gcv -mno-riscv-attribute)
 set(MACHINE_VECTORS 1)

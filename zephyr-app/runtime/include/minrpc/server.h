@@ -171,9 +171,9 @@ struct minrpc_server {
 	const uint8_t *rest;
 	uint32_t rest_size;
 #if MINRPC_ASK
-	uint8_t *inbox;   /**< the next message's place in the receive buffer */
-	uint8_t *scratch; /**< end of the running request's decoded arguments */
-	void **escape;    /**< where minrpc_ask goes when the running function is to end; or NULL */
+	uint8_t *inbox;              /**< the next message's place in the receive buffer */
+	uint8_t *scratch;            /**< end of the running request's decoded arguments */
+	void **escape;               /**< return point to end the running function; or NULL */
 	struct minrpc_cursor answer; /**< of the last question; its `at` is NULL until it arrives */
 	bool asking;                 /**< a function waits for an answer */
 #endif

@@ -19,10 +19,9 @@ extern "C" {
 #endif
 
 /**
- * Sets the machine up, its UARTs, its clock and its faults, and serves for ever. Interrupts come
- * from the link and the clock only; the machine's RAM that nothing else has is where arrays are.
- *
- * @param library  the functions that clients can call; must stay as it is
+ * Sets up the machine, its UARTs, its clock and its faults, and serves for ever. Interrupts come
+ * from the link and the clock only; arrays use the machine's remaining RAM. @param library the
+ * functions that clients can call; must not change
  */
 __attribute__((noreturn)) void minrpc_baremetal_main(struct minrpc_library library);
 

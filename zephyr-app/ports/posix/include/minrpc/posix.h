@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /**
- * Serves on the link that the arguments name, until the other end is closed.
+ * Serves on the link in the arguments until the other end is closed.
  *
  * @param argc, argv  those of main: "--link TTY", a terminal to open, or "--fd N", an open
  * descriptor; and with

@@ -14,9 +14,8 @@
 /**
  * @brief Serve functions over the UART that the devicetree's chosen node minrpc,uart names.
  *
- * The server, and the functions that are called, run on a thread of their own, of
- * CONFIG_MINRPC_PRIORITY and with CONFIG_MINRPC_STACK_SIZE bytes of stack. Call it once, from a
- * thread.
+ * The server and the called functions run on a separate thread with CONFIG_MINRPC_PRIORITY and
+ * CONFIG_MINRPC_STACK_SIZE bytes of stack. Call it once, from a thread.
  *
  * @param library The functions that can be called. Its pointers must stay valid.
  *
