@@ -94,10 +94,9 @@ LOOP(fp_load_multiple, "mov r6, r1\nvldmia r6!, {s0-s3}")
 #endif
 #else
 /* a1 points at 16 bytes of the stack. */
-#define BEGIN "addi sp, sp, -32\nsw ra, 28(sp)\nmv a1, sp\nsw a1, 0(a1)\n"
-#define BEGIN_OF_TWO                                                                               \
-	"addi sp, sp, -32\nsw ra, 28(sp)\nmv a3, a1\nmv a4, a2\n"
-#define END   "addi a0, a0, -1\nbnez a0, 1b\nlw ra, 28(sp)\naddi sp, sp, 32\nret\n"
+#define BEGIN        "addi sp, sp, -32\nsw ra, 28(sp)\nmv a1, sp\nsw a1, 0(a1)\n"
+#define BEGIN_OF_TWO "addi sp, sp, -32\nsw ra, 28(sp)\nmv a3, a1\nmv a4, a2\n"
+#define END          "addi a0, a0, -1\nbnez a0, 1b\nlw ra, 28(sp)\naddi sp, sp, 32\nret\n"
 
 LOOP(nothing, "")
 LOOP(data, "addi a2, a2, 1")
