@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+AnyArray = npt.NDArray[Any]
 
 ELEMENTS: Final = 256
 # glibc and picolibc both promise to stay below one unit in the last place.
@@ -26,8 +26,8 @@ class Case:
     """
 
     function: str
-    inputs: tuple[Array, ...]
-    exact: Array
+    inputs: tuple[AnyArray, ...]
+    exact: AnyArray
     limit: float = 0.0
 
     @property
@@ -45,7 +45,7 @@ class Case:
         """The result's shape: "1024", "512x512"."""
         return "x".join(map(str, self.shape)) or "1"
 
-    def error_of(self, result: Array) -> float:
+    def error_of(self, result: AnyArray) -> float:
         """The largest error of `result`: in ULPs for floats, else the difference; NaN if the result has a
         NaN."""
         if self.dtype.kind != "f":
@@ -57,11 +57,11 @@ class Case:
         return error <= self.limit
 
 
-def ulps(result: Array, exact: Array) -> Array:
+def ulps(result: AnyArray, exact: AnyArray) -> AnyArray:
     """The distance of each element of `result` from `exact`, in units of the last place of the nearest
     float."""
     spacing = np.spacing(np.abs(exact).astype(result.dtype)).astype(np.float64)
-    errors: Array = np.abs(result.astype(np.float64) - exact) / spacing
+    errors: AnyArray = np.abs(result.astype(np.float64) - exact) / spacing
     return errors
 
 
@@ -79,6 +79,6 @@ def cases() -> list[Case]:
     ]
 
 
-def _same(name: str, function: Callable[..., Array], *inputs: Array) -> Case:
+def _same(name: str, function: Callable[..., AnyArray], *inputs: AnyArray) -> Case:
     """A case whose result numpy's function gives to the bit."""
     return Case(name, inputs, function(*inputs))

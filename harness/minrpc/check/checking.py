@@ -32,7 +32,7 @@ _COARSE_S: Final = 1e-5
 # Bytes of the array that is copied if the firmware has no function to call.
 _COPIED: Final = 4096
 
-Say = Callable[[str, str], None]
+SayStage = Callable[[str, str], None]
 """Shows a line of progress: the stage, and its result."""
 
 
@@ -83,7 +83,7 @@ class Checked:
         return self.failure is None and tried and all(outcome.passed for outcome in self.outcomes)
 
 
-def check(target: Target, total: Deadline, cases: Sequence[Case], say: Say) -> Checked:
+def check(target: Target, total: Deadline, cases: Sequence[Case], say: SayStage) -> Checked:
     """Take `target` through all stages, up to the first that fails."""
     checked = Checked(target)
     try:
@@ -108,7 +108,7 @@ def _with_state(running: RunningDevice, device: Device) -> Iterator[None]:
         raise
 
 
-def _start(checked: Checked, total: Deadline, say: Say) -> RunningDevice:
+def _start(checked: Checked, total: Deadline, say: SayStage) -> RunningDevice:
     target = checked.target
     if target.attached:
         running = start(target, total=total)
@@ -132,7 +132,7 @@ def _built(firmware: Firmware) -> str:
     return f"{how} in {firmware.seconds:.1f} s: {memory}{floats}"
 
 
-def _connect(checked: Checked, device: Device, say: Say) -> None:
+def _connect(checked: Checked, device: Device, say: SayStage) -> None:
     begin = time.monotonic()
     device.connect()
     answered_s = time.monotonic() - begin
@@ -142,7 +142,7 @@ def _connect(checked: Checked, device: Device, say: Say) -> None:
         checked.boot_s += answered_s
 
 
-def _call(checked: Checked, device: Device, cases: Sequence[Case], say: Say) -> None:
+def _call(checked: Checked, device: Device, cases: Sequence[Case], say: SayStage) -> None:
     checked.missing = [
         name for name in dict.fromkeys(case.function for case in cases) if not _has(device, name)
     ]

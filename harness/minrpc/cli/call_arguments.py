@@ -63,10 +63,10 @@ class ArrayFile(Array):
         return np.ascontiguousarray(_loaded(self.path))
 
 
-Argument = Array | int | float
+CallArgument = Array | int | float
 
 
-def parse_argument(text: str) -> Argument:
+def parse_argument(text: str) -> CallArgument:
     """The argument of a text. Raises ConfigurationError if it is neither an array nor a number."""
     if text.endswith(".npy"):
         values = _loaded(Path(text))
@@ -115,7 +115,7 @@ def parse_shape(text: str) -> tuple[int, ...]:
 
 def call_arguments(
     function: str, given: Sequence[str], shape: str | None, dtype: str | None
-) -> list[Argument]:
+) -> list[CallArgument]:
     """The arguments of `function`: each given by itself, or arrays of one shape for a built-in function.
 
     Another function without arguments is called without any; the call raises if it needs some.
@@ -136,13 +136,13 @@ def call_arguments(
     return [item] * ARRAYS[function]
 
 
-def to_host(arguments: Sequence[Argument]) -> list[npt.NDArray[Any] | int | float]:
+def to_host(arguments: Sequence[CallArgument]) -> list[npt.NDArray[Any] | int | float]:
     """The arguments as arrays and numbers; arrays have the same elements each time."""
     rng = np.random.default_rng(_SEED)
     return [argument.host(rng) if isinstance(argument, Array) else argument for argument in arguments]
 
 
-def to_device(device: Device, arguments: Sequence[Argument]) -> list[object]:
+def to_device(device: Device, arguments: Sequence[CallArgument]) -> list[object]:
     """The values of `to_host`, with the arrays on the device."""
     return [
         device.array(host, argument.dtype) if isinstance(argument, Array) else host

@@ -13,7 +13,7 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from minrpc.cli.call_arguments import Argument, Array, to_host
+from minrpc.cli.call_arguments import Array, CallArgument, to_host
 from minrpc.cli.source_options import load_with
 from minrpc.counters import counters_for
 from minrpc.counters.constant_time import ConstantTime, check_constant_time
@@ -85,7 +85,7 @@ def trials_from(secret: Sequence[str], values: Path | None, tries: int) -> Trial
 def constant_time(
     target: Target,
     function: str,
-    plan: Sequence[Argument],
+    plan: Sequence[CallArgument],
     trials: Trials,
     total: Deadline,
     sources: Sources | None = None,
@@ -116,7 +116,7 @@ def _parameters(library: LoadedLibrary | None, function: str) -> Sequence[Parame
 
 
 def inputs_of(
-    function: str, plan: Sequence[Argument], parameters: Sequence[Parameter], trials: Trials
+    function: str, plan: Sequence[CallArgument], parameters: Sequence[Parameter], trials: Trials
 ) -> SecretInputs:
     """The calls to compare. Raises ConfigurationError for names and files that don't fit."""
     names = [

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from minrpc.cli.call_arguments import Argument, call_arguments, to_device
+from minrpc.cli.call_arguments import CallArgument, call_arguments, to_device
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.limit_lines import tell_limits
 from minrpc.cli.selected import selected
@@ -172,7 +172,7 @@ def _measured(arguments: argparse.Namespace) -> RunRecord:
 
 
 def _measure(
-    arguments: argparse.Namespace, target: Target, plan: Sequence[Argument], total: Deadline
+    arguments: argparse.Namespace, target: Target, plan: Sequence[CallArgument], total: Deadline
 ) -> tuple[TimingRecord, PlatformPart | None]:
     """The measurement on one target, its profile if the platform has counters, and its firmware's size."""
     firmware = build(target) if not target.attached else None

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal
 
-from minrpc.cli.call_arguments import Argument, call_arguments, to_device
+from minrpc.cli.call_arguments import CallArgument, call_arguments, to_device
 from minrpc.cli.constant_time import add_arguments as add_constant_time_options
 from minrpc.cli.constant_time import constant_time, trials_from
 from minrpc.cli.json_output import STDOUT, add_json_option, write_json
@@ -124,7 +124,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _constant_time(
-    arguments: argparse.Namespace, target: Target, plan: list[Argument], total: Deadline
+    arguments: argparse.Namespace, target: Target, plan: list[CallArgument], total: Deadline
 ) -> int:
     trials = trials_from(arguments.secret, arguments.inputs, arguments.tries)
     sources = sources_from(arguments, arguments.source) if arguments.source else None
@@ -160,7 +160,7 @@ class Run:
         self,
         arguments: argparse.Namespace,
         target: Target,
-        plan: list[Argument],
+        plan: list[CallArgument],
         precision: float | None,
         total: Deadline,
     ) -> None:

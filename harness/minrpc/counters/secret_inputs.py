@@ -21,7 +21,7 @@ _ZEROS, _ONES, _OWN = "all zeros", "all ones", "given"
 _SAME, _BIT, _RANDOM = "equal to another argument", "with one bit other", "random"
 _FLIPS: Final = 24
 
-Value = npt.NDArray[Any] | np.generic
+SecretValue = npt.NDArray[Any] | np.generic
 Call = tuple[str, list[Any]]
 
 
@@ -90,12 +90,12 @@ def secret_inputs(
 def _made(
     arguments: Sequence[Any], places: Sequence[int], rng: np.random.Generator, tries: int
 ) -> list[Call]:
-    def call(values: Sequence[Value]) -> list[Any]:
+    def call(values: Sequence[SecretValue]) -> list[Any]:
         return [
             values[places.index(place)] if place in places else value for place, value in enumerate(arguments)
         ]
 
-    def random() -> list[Value]:
+    def random() -> list[SecretValue]:
         return [_of_bytes(arguments[place], rng.bytes(_size(arguments[place]))) for place in places]
 
     found: list[Call] = []
@@ -114,7 +114,9 @@ def _made(
     return found
 
 
-def _alike(arguments: Sequence[Any], places: Sequence[int], base: Sequence[Value]) -> Iterator[list[Value]]:
+def _alike(
+    arguments: Sequence[Any], places: Sequence[int], base: Sequence[SecretValue]
+) -> Iterator[list[SecretValue]]:
     """The secrets `base`, with a secret set equal to another argument of its size."""
     for index, place in enumerate(places):
         for other, value in enumerate(arguments):
@@ -128,9 +130,9 @@ def _alike(arguments: Sequence[Any], places: Sequence[int], base: Sequence[Value
                 yield values
 
 
-def _one_bit_other(values: Sequence[Value], number: int, rng: np.random.Generator) -> list[Value]:
+def _one_bit_other(values: Sequence[SecretValue], number: int, rng: np.random.Generator) -> list[SecretValue]:
     """The values with one bit of each secret changed: in its first, last or middle byte, or any."""
-    changed: list[Value] = []
+    changed: list[SecretValue] = []
     for value in values:
         data = bytearray(value.tobytes())
         if data:
@@ -141,11 +143,11 @@ def _one_bit_other(values: Sequence[Value], number: int, rng: np.random.Generato
     return changed
 
 
-def _size(value: Value) -> int:
+def _size(value: SecretValue) -> int:
     return int(value.nbytes)
 
 
-def _of_bytes(like: Value, data: bytes) -> Value:
+def _of_bytes(like: SecretValue, data: bytes) -> SecretValue:
     """A value of the type and shape of `like`; a bool takes only the lowest bit."""
     if like.dtype == np.bool_:
         data = bytes(byte & 1 for byte in data)

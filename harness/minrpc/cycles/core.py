@@ -12,7 +12,7 @@ wide = ["call"]                 # classes of instructions that may be 4 bytes lo
 kinds = ["load_multiple"]
 cycles = 1                      # or [least, most] if they depend on operands
 each = 1                        # additional cycles for each transferred word
-operands = "arm division"       # rule by which operands decide: see operands.py; may be left out
+operands = "arm division"       # rule by which operands decide: see operands.py; optional
 source = "where the number is from"
 
 [[refill]]                      # additional cycles of a jump
@@ -69,7 +69,7 @@ class Span(NamedTuple):
 
     @property
     def spread(self) -> int:
-        """The most less the least."""
+        """The difference between the most and the least."""
         return self.most - self.least
 
     def times(self, count: int) -> Span:
@@ -213,12 +213,13 @@ class Core:
         return cycles - self.costs[operation.kind].least
 
     def counted(self, instruction: Instruction, span: Span) -> Span:
-        """Those of an instruction's cycles that are not by its operands, where the operands are known."""
+        """Cycles of an instruction without those that its operands decide, for known operands."""
         by_operands = self.operands[instruction.kind] and not instruction.conditional
         return Span(span.least, span.most - self.costs[instruction.kind].spread) if by_operands else span
 
     def _cost(self, instruction: Instruction) -> Span:
-        """The least is a cycle where operands and a condition decide: that of a condition that fails."""
+        """Least and most cycles. The least is 1 if operands and a condition decide: the condition may
+        fail."""
         span = self.costs[instruction.kind]
         return Span(1, span.most) if instruction.conditional and span.spread else span
 

@@ -18,7 +18,7 @@ class Passage(IntEnum):
     """The way of execution from one block of code to the next."""
 
     AS_WRITTEN = 0
-    """To the next instruction, or to a target of the last instruction."""
+    """The way to the next instruction, or to a target of the last instruction."""
     INTO_EXCEPTION = 1
     OUT_OF_EXCEPTION = 2
 

@@ -18,9 +18,9 @@ import numpy.typing as npt
 from minrpc.cycles.instructions import InstructionSet
 
 Words = npt.NDArray[np.int64]
-"""Registers of 32 bits, without sign."""
+"""Values of 32-bit registers, as unsigned numbers."""
 Rule = Callable[[Words, Words, bool], Words]
-"""Cycles by the first and the second operand, and whether they are signed numbers."""
+"""A rule: cycles by the first and the second operand, and by whether they are signed."""
 
 
 class Operation(NamedTuple):
@@ -59,12 +59,12 @@ CLASSES: Final = 2 * _ZEROS * 4
 
 
 def magnitude(value: Words) -> Words:
-    """The size of signed numbers, 0 to 2**31."""
+    """The magnitude of signed numbers, 0 to 2**31."""
     return np.where(value & _SIGN, _WORD - value, value)
 
 
 def leading_zeros(value: Words) -> Words:
-    """How many of the upper bits are 0; 32 of 0."""
+    """The number of leading zeros; 32 for 0."""
     return 32 - np.frexp(value.astype(np.float64))[1].astype(np.int64)
 
 

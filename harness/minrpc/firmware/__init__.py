@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a platform to its firmware: sources, compilers, builds and their cache, flashing."""
+"""Makes a platform's firmware: sources, compilers, builds and their cache, flashing."""
 
 from minrpc.firmware.build import build
 from minrpc.firmware.cache import cache_home

@@ -144,7 +144,7 @@ class BoardTarget:
         return {"arch": max(others, key=self._shared, default={}).get("arch", "")}
 
     def _shared(self, data: dict[str, Any]) -> int:
-        """How many parts of its name another target of the board shares with this."""
+        """The number of name parts that another target of the board shares with this."""
         return len({*str(data.get("identifier", "")).split("/")} & {*self.identifier.split("/")})
 
     @staticmethod

@@ -48,7 +48,8 @@ class BuildAttempt:
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """How the last run ended, its inputs, and its time in nanoseconds of the file system's clock."""
+    """A note on the last run: its result, its inputs, and its time in nanoseconds of the file system's
+    clock."""
 
     built: bool
     content: Content

@@ -74,7 +74,7 @@ class Firmware:
 
     @property
     def floating_point(self) -> str:
-        """How floats are computed: "software", "FPU", "FPU, single precision"; "" if unknown."""
+        """The unit that computes floats: "software", "FPU", "FPU, single precision"; "" if unknown."""
         from minrpc.program.compiler import floating_point
 
         return floating_point(self.elf)

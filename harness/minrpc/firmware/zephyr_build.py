@@ -14,7 +14,7 @@ from minrpc.firmware.inputs import ninja
 from minrpc.firmware.recipes import configured_shift
 from minrpc.firmware.zephyr_boards import BuiltTree, read_built_tree
 from minrpc.targets import Platform, Target
-from minrpc.targets.qemu_command import find_qemu, strip
+from minrpc.targets.qemu_command import find_qemu, without_wired
 from minrpc.targets.table import Start
 
 
@@ -90,7 +90,7 @@ def _wired(platform: Platform, tree: BuiltTree, config: str) -> Platform:
 
 def _images(argv: list[str], build_dir: Path) -> list[Path]:
     """The images that QEMU loads, without the pipes and files that twister's own run would make."""
-    found = re.findall(re.escape(str(build_dir)) + r"/[^\s,]+", "\n".join(strip(argv)))
+    found = re.findall(re.escape(str(build_dir)) + r"/[^\s,]+", "\n".join(without_wired(argv)))
     return [Path(path) for path in found]
 
 

@@ -38,18 +38,18 @@ _TEXT_PIECE: Final = 32
 _TEXT_MOST: Final = 1 << 16
 _PARAMETER: Final = re.compile(r"(?P<name>[A-Za-z_]\w*)(?P<array>\[(?P<length>\w*)\])?")
 
-Answer: TypeAlias = Callable[..., object] | Literal["zero"]
+FakeAnswer: TypeAlias = Callable[..., object] | Literal["zero"]
 
 
 @dataclass(frozen=True)
 class Fake:
     """A Python function, and the names and lengths of the C function's parameters: see `fake`."""
 
-    answer: Answer
+    answer: FakeAnswer
     parameters: str
 
 
-def fake(answer: Answer, parameters: str) -> Fake:
+def fake(answer: FakeAnswer, parameters: str) -> Fake:
     """A fake that gets arrays for pointers.
 
     parameters: the C function's parameters by name, in their order. "data[n]" is an array with as many
@@ -153,7 +153,7 @@ class FakeFunction:
     calls: the arguments of each call since the last `reset`, as Python got them.
     """
 
-    def __init__(self, declared: FunctionDeclaration, answer: Answer, parameters: str = "") -> None:
+    def __init__(self, declared: FunctionDeclaration, answer: FakeAnswer, parameters: str = "") -> None:
         """Raises TypeError for an answer that can't be called, ValueError for wrong `parameters`."""
         self.name = declared.name
         self.prototype = declared.prototype
@@ -163,12 +163,12 @@ class FakeFunction:
         self.answer = answer
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> FakeAnswer:
         """The function in Python, or "zero"; can be set."""
         return self._answer
 
     @answer.setter
-    def answer(self, answer: Answer) -> None:
+    def answer(self, answer: FakeAnswer) -> None:
         if answer != "zero" and not callable(answer):
             raise TypeError(
                 f'the fake of {self.name} is a function or "zero", not {answer!r}: lambda *_: {answer!r}'

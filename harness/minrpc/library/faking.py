@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias
 
 from minrpc.errors import ConfigurationError, LoadError, UndefinedSymbolsError
 from minrpc.library.compiling import Compiled, compile_text
-from minrpc.library.fake_functions import Answer, Fake, FakeFunction
+from minrpc.library.fake_functions import Fake, FakeAnswer, FakeFunction
 from minrpc.library.scalars import describe
 from minrpc.library.stubs import ASK, declared_fake, stub_source
 from minrpc.library.thunks import LayoutError
@@ -23,9 +23,9 @@ from minrpc.program.c_types import FunctionDeclaration
 from minrpc.program.elf import GLOBAL, OBJECT, UNDEFINED, Elf
 from minrpc.program.objects import members
 
-FakesGiven: TypeAlias = Mapping[str, Answer | Fake] | Literal["zero"]
+FakesGiven: TypeAlias = Mapping[str, FakeAnswer | Fake] | Literal["zero"]
 
-ReplacementsGiven: TypeAlias = Mapping[str, Answer | Fake]
+ReplacementsGiven: TypeAlias = Mapping[str, FakeAnswer | Fake]
 
 # The linker itself defines this symbol, for position-independent code.
 _TABLE: Final = "_GLOBAL_OFFSET_TABLE_"
@@ -48,7 +48,7 @@ def with_fakes(
 
     Raises LoadError for firmware that can't ask, ConfigurationError for a function that can't be a fake.
     """
-    given: Mapping[str, Answer | Fake] = {ALL_OTHERS: fakes} if isinstance(fakes, str) else fakes
+    given: Mapping[str, FakeAnswer | Fake] = {ALL_OTHERS: fakes} if isinstance(fakes, str) else fakes
     if not isinstance(given, Mapping):
         raise TypeError(f'fakes= takes {{"name": function}} or "zero", not {describe(fakes)}')
     require_asking(toolset)
@@ -72,7 +72,7 @@ def with_fakes(
     return replace(compiled, objects=(*objects, stubs, thunks), key=key, generated=2), made
 
 
-def made_fake(declared: FunctionDeclaration, answer: Answer | Fake) -> FakeFunction:
+def made_fake(declared: FunctionDeclaration, answer: FakeAnswer | Fake) -> FakeFunction:
     """The Python function that answers `declared`. Raises TypeError, ConfigurationError."""
     if not isinstance(answer, Fake):
         return FakeFunction(declared, answer)

@@ -16,7 +16,7 @@ from minrpc.firmware.build import LIBRARIES
 from minrpc.library.c_functions import CFunctions
 from minrpc.library.c_library import CLibrary
 from minrpc.library.compiling import PathText, Sources, paths_of
-from minrpc.library.fake_functions import Answer, Fake, FakeFunction, Fakes
+from minrpc.library.fake_functions import Fake, FakeAnswer, FakeFunction, Fakes
 from minrpc.library.faking import ALL_OTHERS, FakesGiven, ReplacementsGiven, made_fake
 from minrpc.library.linked_in import declared_in, packed_name
 from minrpc.library.loading import Callbacks, firmware_of, load
@@ -123,9 +123,9 @@ def _fakes(firmware: Firmware, library: NamedLibrary, given: FakesGiven | None) 
     }
 
 
-def _answers(library: NamedLibrary, given: FakesGiven | None) -> Mapping[str, Answer | Fake]:
+def _answers(library: NamedLibrary, given: FakesGiven | None) -> Mapping[str, FakeAnswer | Fake]:
     """The given answers; other fakes of the library raise an error when C calls them."""
-    answers: Mapping[str, Answer | Fake] = {ALL_OTHERS: given} if isinstance(given, str) else given or {}
+    answers: Mapping[str, FakeAnswer | Fake] = {ALL_OTHERS: given} if isinstance(given, str) else given or {}
     others = {
         name: answers.get(ALL_OTHERS, partial(_unanswered, library.name, name)) for name in library.fakes
     }

@@ -12,11 +12,11 @@ from minrpc.running import RunningDevice
 from minrpc.targets import SessionFields
 from minrpc.transport import Transport
 
-Kind = TypeVar("Kind", bound=Session)
+SessionKind = TypeVar("SessionKind", bound=Session)
 
 
 def session_on(
-    kind: type[Kind],
+    kind: type[SessionKind],
     running: RunningDevice,
     *,
     total: Deadline | None = None,
@@ -24,7 +24,7 @@ def session_on(
     from_boot: bool = False,
     on_close: Callable[[], None] | None = None,
     **given: Unpack[SessionFields],
-) -> Kind:
+) -> SessionKind:
     """A `kind` on `running`, which runs on after the session's end; see `connect` for the arguments."""
     target = running.target.changed(**given)
     return kind(

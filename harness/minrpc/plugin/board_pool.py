@@ -18,7 +18,7 @@ from minrpc.targets import Target
 
 _RECOVER_S: Final = 60.0
 
-Step = tuple[str, Callable[[], RunningDevice]]
+RecoveryStep = tuple[str, Callable[[], RunningDevice]]
 
 
 class PooledBoard:
@@ -84,7 +84,7 @@ class PooledBoard:
             running.target = replace(running.target, platform=self._firmware.platform)
         self._firmware = running.firmware
 
-    def _steps(self, target: Target) -> Iterator[Step]:
+    def _steps(self, target: Target) -> Iterator[RecoveryStep]:
         looked = self._firmware is not None
         target = replace(target, flash="never" if looked else self._flash)
         yield "session", lambda: start(target, total=self._total)

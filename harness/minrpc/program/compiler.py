@@ -55,7 +55,7 @@ def compiler_of_object(elf: Elf) -> Compiler:
 
 
 def floating_point(elf: Path) -> str:
-    """How the program computes floating point: "software", "FPU", "FPU, single precision"; "" if unknown.
+    """The unit that computes floating point: "software", "FPU", "FPU, single precision"; "" if unknown.
 
     From the linker's attributes on ARM and RISC-V, else from the compiler's flags.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a firmware to a device that runs: a process, an emulator, a board at a serial port."""
+"""Makes a running device from a firmware: a process, an emulator, a board at a serial port."""
 
 from minrpc.running.device import RunningDevice
 from minrpc.running.start import all_counters, start

@@ -57,7 +57,7 @@ from minrpc.targets.libraries import merged as merged_libraries
 from minrpc.targets.option_table import FILE_OPTIONS, Option, seconds_of
 from minrpc.targets.project import OWN, find_project_file, own_value
 from minrpc.targets.table import PLATFORMS, Platform, Port, ResetLine, Start, TimeBound
-from minrpc.timing.clock import Counts
+from minrpc.timing.clock import CountUnit
 
 _NO_KEYS = ("name", "project", "named_libraries", "device_options")
 _FIELDS = {option.name: option.type for option in fields(Platform) if option.name not in _NO_KEYS}
@@ -65,7 +65,7 @@ _FIELDS |= {"extends": "str"}
 _CHOICES = {
     "port": get_args(Port),
     "starts": get_args(Start),
-    "clock_counts": get_args(Counts),
+    "clock_counts": get_args(CountUnit),
     "reset_line": get_args(ResetLine),
 }
 _NONE = "none"

@@ -76,7 +76,7 @@ def processors_of(argv: Sequence[str]) -> int:
     return int(number) if number.isdecimal() else 1
 
 
-def strip(argv: Sequence[str]) -> list[str]:
+def without_wired(argv: Sequence[str]) -> list[str]:
     """`argv` without the options that `wire` adds."""
     kept: list[str] = []
     words = iter(argv)
@@ -91,7 +91,7 @@ def strip(argv: Sequence[str]) -> list[str]:
 
 def wire(argv: Sequence[str], wiring: Wiring, icount: Icount | None) -> list[str]:
     """`argv` with the harness's serial ports, monitor and clock; QEMU then starts paused."""
-    words = [*strip(argv), "-display", "none", "-S"]
+    words = [*without_wired(argv), "-display", "none", "-S"]
     words += ["-chardev", f"socket,id={QMP_ID},fd={wiring.qmp_fd}", "-mon", f"chardev={QMP_ID},mode=control"]
     words += ["-chardev", _with_id(wiring.link, LINK_ID), "-chardev", _with_id(wiring.console, CONSOLE_ID)]
     for uart in range(max(wiring.link_uart, wiring.console_uart or 0) + 1):

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
 from minrpc.targets.libraries import NamedLibrary
-from minrpc.timing.clock import Counts
+from minrpc.timing.clock import CountUnit
 
 Port = Literal["posix", "baremetal", "zephyr"]
 Start = Literal["process", "qemu", "board"]
@@ -111,7 +111,7 @@ class Platform:
     flash_wait_states: int = 0
     flash_width: int = 64
     clock: str = ""
-    clock_counts: Counts = "ticks"
+    clock_counts: CountUnit = "ticks"
     time_bounds: tuple[TimeBound, ...] = ()
     device_options: tuple[tuple[str, Any], ...] = ()
     project: str = ""

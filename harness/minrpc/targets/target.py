@@ -21,7 +21,7 @@ from minrpc.timing.clock import Mode
 
 Link = Literal["pty", "socket"]
 Timing = Mode
-Flash = Literal["never", "auto", "always"]
+FlashMode = Literal["never", "auto", "always"]
 
 T = TypeVar("T")
 
@@ -76,7 +76,7 @@ class TargetFields(StartFields, total=False):
     flash_arguments: tuple[str, ...]
     hardware_map: str | Path | None
     wait_board_s: float
-    flash: Flash
+    flash: FlashMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Target:
     hardware_map: Path | None = None
     board: HardwareBoard | None = None
     wait_board_s: float = 0.0
-    flash: Flash = "never"
+    flash: FlashMode = "never"
     link: Link = "pty"
     timing: Timing | None = None
     icount_sleep: bool = True

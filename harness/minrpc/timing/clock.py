@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, Self
 from minrpc.timing.units import quantity
 
 Mode = Literal["exact", "wall", "board"]
-Counts = Literal["ticks", "core cycles", "instructions"]
+CountUnit = Literal["ticks", "core cycles", "instructions"]
 
 NS: Final = 1_000_000_000
 
@@ -28,7 +28,7 @@ class Timebase:
 
     mode: Mode = "board"
     source: str = ""
-    counts: Counts = "ticks"
+    counts: CountUnit = "ticks"
     icount_shift: int | None = None
 
     def clock(self, cycles_hz: int) -> DeviceClock:

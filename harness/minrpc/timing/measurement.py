@@ -162,12 +162,6 @@ class Measurement:
         """One value for each repeat."""
         return tuple(self.clock.seconds(cycles) for cycles in self.cycles_per_call)
 
-    @property
-    def instructions_per_call(self) -> tuple[float, ...] | None:
-        """One value for each repeat; None if the platform's clock does not follow instructions."""
-        each = self.clock.cycles_per_instruction
-        return None if each is None else tuple(float(cycles / each) for cycles in self.cycles_per_call)
-
     @cached_property
     def counters(self) -> dict[str, tuple[int, ...]]:
         """Further counters by name: one value for each repeat, of all its calls together."""

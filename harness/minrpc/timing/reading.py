@@ -33,10 +33,6 @@ class ClockReading:
         expected = (self.uptime - start.uptime) * self.cycles_hz // self.coarse_hz
         return counted + (expected - counted + wrap // 2) // wrap * wrap
 
-    def uptime_since(self, start: ClockReading) -> float | None:
-        """The same in seconds, by the slower clock; None where there is none."""
-        return (self.uptime - start.uptime) / self.coarse_hz if self.coarse_hz else None
-
     def seconds_since(self, start: ClockReading) -> float:
         """Seconds from `start` to this one, by the cycle counter."""
         return self.cycles_since(start) / self.cycles_hz

@@ -44,10 +44,10 @@ class MessageType(IntEnum):
     NUMBERED = 0x11
     """u8 sequence, RPC packet, u32 CRC-32 of all before it. A request runs once, however often it arrives."""
     RESEND = 0x12
-    """From the device: u8 sequence of the last request that arrived whole. The next request must be sent
-    again."""
+    """Body: u8 sequence. Sent by the device, which names the last request that arrived whole. The next
+    request must be sent again."""
     PROBE = 0x13
-    """From the client: u8 sequence. Send that reply again, or RESEND when there is none."""
+    """Body: u8 sequence. Sent by the client, which wants that reply again, or RESEND if there is none."""
 
     # This project's own too; sent only to devices whose info has version 3 or later.
     CHECKED = 0x14

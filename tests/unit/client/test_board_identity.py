@@ -11,7 +11,7 @@ from minrpc import DeviceInfo, Target, WrongBoardError, build, open_device, star
 from minrpc.client import RpcClient
 from minrpc.firmware import Workspace, firmware_root, workspaces
 from minrpc.names import same_board
-from minrpc.targets.qemu_command import strip
+from minrpc.targets.qemu_command import without_wired
 
 
 @pytest.fixture
@@ -55,7 +55,15 @@ def test_zephyrs_firmware_tells_its_board(workspace: Workspace, monkeypatch: pyt
     firmware = build(Target.named("qemu_x86"))
     with open_device(firmware) as device:
         assert same_board(device.info().board, "qemu_x86")
-    words = [*strip(list(firmware.qemu_argv)), "-serial", "null", "-serial", "stdio", "-display", "none"]
+    words = [
+        *without_wired(list(firmware.qemu_argv)),
+        "-serial",
+        "null",
+        "-serial",
+        "stdio",
+        "-display",
+        "none",
+    ]
     link = f"exec:{shlex.join(words)}"
     refused = pytest.raises(WrongBoardError, match="is qemu_x86/atom, not nucleo_f746zg")
     with start(Target.named("nucleo_f746zg", serial_port=link, session_timeout_s=60)) as running, refused:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a platform's name, or a port's, to a device."""
+"""Opens devices by the name of a platform, or of a port."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from minrpc.firmware.recipes import configured_shift, files_in
 from minrpc.targets import Icount
-from minrpc.targets.qemu_command import Wiring, find_qemu, processors_of, strip, wire
+from minrpc.targets.qemu_command import Wiring, find_qemu, processors_of, wire, without_wired
 
 # The end of `ninja -t commands run_qemu` for qemu_x86 in Zephyr 4.2.
 X86 = (
@@ -64,15 +64,19 @@ def test_find_qemu(commands: str, argv: list[str]) -> None:
 
 
 def test_zephyrs_wiring_and_clock_go_the_machine_stays() -> None:
-    assert strip(find_qemu(X86)) == X86_STRIPPED
+    assert without_wired(find_qemu(X86)) == X86_STRIPPED
 
 
 def test_two_dashes_are_an_option_too() -> None:
-    assert strip(["q", "--serial", "stdio", "--no-reboot", "--machine", "x"]) == ["q", "--machine", "x"]
+    assert without_wired(["q", "--serial", "stdio", "--no-reboot", "--machine", "x"]) == [
+        "q",
+        "--machine",
+        "x",
+    ]
 
 
 def test_an_option_without_its_argument_is_no_crash() -> None:
-    assert strip(["q", "-serial"]) == ["q"]
+    assert without_wired(["q", "-serial"]) == ["q"]
 
 
 def pairs(argv: list[str], option: str) -> list[str]:

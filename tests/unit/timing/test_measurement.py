@@ -83,7 +83,6 @@ def test_instructions_follow_from_the_shift() -> None:
     item = measured([32_000])
     assert item.clock.cycles_per_instruction == pytest.approx(3.2)
     assert item.instructions == pytest.approx(1000)
-    assert item.instructions_per_call == pytest.approx((1000,))
     assert measured([32_000], clock=WALL).instructions is None
 
 
@@ -134,7 +133,6 @@ def test_readings_across_wraps() -> None:
     start = reading(2**32 - 5, 1000, coarse_hz=100, bits=32)
     end = reading(5, 1000 + round((3 * 2**32 + 10) / 1e4), coarse_hz=100, bits=32)
     assert end.cycles_since(start) == 3 * 2**32 + 10
-    assert end.uptime_since(start) == pytest.approx(3 * 2**32 / 1e6, abs=0.02)
 
 
 def test_drift_is_bounded_by_what_encloses_it() -> None:

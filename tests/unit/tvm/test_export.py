@@ -92,7 +92,7 @@ def test_sizes(tmp_path: Path) -> None:
     assert plan.storage_offsets == (0, 16)
     assert plan.storage_bytes == 32
     assert plan.workspace_bytes == 48
-    header = export.header(plan)
+    header = export.header_source(plan)
     assert "#define TVMGEN_NET_X_SIZE 16 /* inputs.x */\n" in header
     assert "#define TVMGEN_NET_OUTPUT0_SIZE 16 /* outputs.output0 */\n" in header
     assert "#define TVMGEN_NET_WORKSPACE_SIZE 48\n" in header
@@ -205,7 +205,7 @@ def test_the_example_builds_and_runs(tmp_path: Path) -> None:
 
 def test_the_header_says_what_the_model_is_from() -> None:
     plan = replace(make_plan("net"), origin=Origin("net */.onnx", "ab" * 32, "0.27.0"))
-    header = export.header(plan)
+    header = export.header_source(plan)
     assert "SPDX-License-Identifier: Apache-2.0" in header
     assert "by TVM 0.27.0, from net ./.onnx" in header
     assert f'#define TVMGEN_NET_MODEL_SHA256 "{"ab" * 32}"' in header
@@ -217,8 +217,8 @@ def test_the_header_says_what_the_model_is_from() -> None:
 
 
 def test_code_without_an_argument_for_its_state_says_so() -> None:
-    assert "Several runs can go on at a time" in export.header(make_plan("net"))
-    assert "One run at a time" in export.header(replace(make_plan("net"), context=""))
+    assert "Several runs can go on at a time" in export.header_source(make_plan("net"))
+    assert "One run at a time" in export.header_source(replace(make_plan("net"), context=""))
 
 
 def test_a_failed_operator_ends_the_run(tmp_path: Path) -> None:
@@ -347,7 +347,7 @@ def test_names_that_c_or_the_library_have(tmp_path: Path) -> None:
     inputs = (ctypes.c_void_p * len(plan.inputs))(x.ctypes.data)
     assert library.tvmgen_net_run(inputs, (ctypes.c_void_p * 1)(out.ctypes.data)) == 0
     assert list(out) == [3, 6, 9, 12]
-    header = export.header(plan)
+    header = export.header_source(plan)
     told = re.findall(r"#define \w+_SIZE (\d+) /\* (\w+\.\w+) \*/", header)
     assert told == [(str(item.nbytes), f"inputs.{name}") for name, item in plan.inputs] + [
         ("16", "outputs.output0")

@@ -52,7 +52,7 @@ def test_variables_of_tflite_are_inputs_and_outputs(tmp_path: Path) -> None:
         np.testing.assert_array_equal(found["output0"], x + held)
         held = found["output1"]
     assert 'the model\'s "in/b:0": 0.5 in each element, then outputs.output1 of the run before' in (
-        export.header(model.plan)
+        export.header_source(model.plan)
     )
 
 

@@ -69,8 +69,8 @@ def sources(plan: ModelPlan, *, quick: bool = False) -> dict[str, str]:
     """
     prefix = f"tvmgen_{plan.name}"
     return {
-        f"include/{prefix}.h": header(plan),
-        f"src/{prefix}.c": program(plan),
+        f"include/{prefix}.h": header_source(plan),
+        f"src/{prefix}.c": example_source(plan),
         f"src/{prefix}_run.c": runs(plan),
         f"src/{prefix}_operators.c": operators(plan),
         f"src/{prefix}_weights.c": weights(plan, quick=quick),
@@ -95,7 +95,7 @@ def write(plan: ModelPlan, directory: Path, *, quick: bool = False) -> list[Path
     return [directory / name for name in texts]
 
 
-def header(plan: ModelPlan) -> str:
+def header_source(plan: ModelPlan) -> str:
     """The header: macros of sizes, structs, functions."""
     name = plan.name
     upper = name.upper()
@@ -214,7 +214,7 @@ def _comment(text: str) -> str:
     return re.sub(r"[^ -~]|[*?\\]", ".", text)
 
 
-def program(plan: ModelPlan) -> str:
+def example_source(plan: ModelPlan) -> str:
     """The operators, and the function that runs an operator by its number."""
     name = plan.name
     functions = sorted({operator.function for operator in plan.operators})

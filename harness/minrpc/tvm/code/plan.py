@@ -24,7 +24,7 @@ ALIGNMENT = 16
 HALF: Final = re.compile(r"\(half\s*\*?\)|^\s*(?:static |const )*half(?: \*?|\* ?)\w", re.M)
 """float16 in TVM's C, in casts and declarations: compilers need a flag for it, or lack it."""
 
-Place = Literal["input", "output", "constant", "storage"]
+TensorPlace = Literal["input", "output", "constant", "storage"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Tensor:
 
     dtype: DataType
     shape: tuple[int, ...]
-    place: Place
+    place: TensorPlace
     index: int
     offset: int = 0
 

@@ -42,7 +42,7 @@ def converter() -> Any:  # noqa: ANN401 - TVM has no types
 
 
 def _rounded(relax: Any, value: Any) -> Any:  # noqa: ANN401
-    """To the next integer, and from the middle of two away from 0."""
+    """Rounds to the nearest integer, and half away from 0."""
     half, zero = relax.const(0.5, "float32"), relax.const(0.0, "float32")
     up, down = relax.op.floor(relax.op.add(value, half)), relax.op.ceil(relax.op.subtract(value, half))
     return relax.op.where(relax.op.greater(value, zero), up, down)

@@ -88,7 +88,7 @@ def session(device: Device) -> Iterator[Any]:
 
 @contextmanager
 def lent(device: Device) -> Iterator[int]:
-    """Serve `device` from a process of its own, `minrpc.tvm.rpc.lent`; yields the loopback's TCP port."""
+    """Serve `device` from a separate process, `minrpc.tvm.rpc.lent`; yields the TCP port on the loopback."""
     device.connect()
     fileno = getattr(device.link, "fileno", None)
     if fileno is None:

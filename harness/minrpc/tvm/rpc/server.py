@@ -2,7 +2,8 @@
 """TVM's RPC server over TCP: `tvm.rpc.connect(host, port)` reaches a device.
 
 A device serves one client at a time; the next waits in the listener's queue. A client that disconnects while
-its request runs would leave a busy device to the next: the device's source is told, and ends the request.
+its request runs would leave a busy device to the next client, so the server makes the device's source end the
+request.
 """
 
 from __future__ import annotations
@@ -70,9 +71,8 @@ class Server:
     name: str = "minrpc"
 
     def serve(self, stop_fd: int, tracker: Tracker | None = None) -> None:
-        """Serve clients until `stop_fd` is readable; only those that `tracker` sends when there is one.
-
-        A lost tracker is tried again until it is back.
+        """Serve clients until `stop_fd` is readable; with a `tracker` only the clients that it sends. A lost
+        tracker is tried again until it is back.
         """
         if tracker is not None:
             self.accepts = tracker.accepts

@@ -20,7 +20,7 @@ class Stream(Protocol):
         """The descriptor: readable when bytes wait; hung up when the client has gone."""
 
     def recv(self, size: int, /) -> bytes:
-        """At least one byte and at most `size`; none when the client has gone."""
+        """Receives 1 to `size` bytes; none if the client has gone."""
 
     def sendall(self, data: bytes, /) -> None:
         """Raises OSError when the client has gone."""
