@@ -21,6 +21,12 @@ from minrpc.plugin.shared import SharedDevice
 
 Load = Callable[..., LoadedLibrary]
 
+OPEN_AT_NULL = {"bare_microbit", "bare_mps2_an505", "bare_mps2_an521", "bare_mps3_an547"} | {
+    "qemu_cortex_m3",
+    "mps2_an385",
+    "mps2_an386",
+}
+
 
 @pytest.fixture
 def kinds(load: Load, minrpc_shared: SharedDevice) -> LoadedLibrary:
@@ -102,6 +108,21 @@ def test_null_can_not_be_written(
         cause = "wrote to 0x0: a null pointer" if "HardFault" not in caught.value.message else "HardFault"
         assert re.match(rf"{cause}, in set_null, at \S*kinds\.c:{line};", caught.value.message)
         assert any(detail.startswith("called by call_set_null, at ") for detail in caught.value.details)
+    minrpc_shared.discard()
+
+
+def test_null_can_not_be_read(
+    kinds: LoadedLibrary, minrpc_shared: SharedDevice, running_device: RunningDevice
+) -> None:
+    """Where the core can close its vectors to reading: an Armv7-M core with an MPU can."""
+    if minrpc_shared.name in OPEN_AT_NULL:
+        pytest.skip("its vectors, or other memory, lie at address 0, open to reading")
+    with pytest.raises(end_of(running_device)) as caught:
+        kinds["read_null"](50)
+    if tells(minrpc_shared):
+        line = lines_of("kinds.c", "calls += nowhere[index]")
+        place = rf"read from 0xc8: a null pointer, in read_null, at \S*kinds\.c:{line}"
+        assert re.match(place, caught.value.message)
     minrpc_shared.discard()
 
 

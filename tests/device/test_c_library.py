@@ -13,7 +13,7 @@ import pytest
 from minrpc import Device, HarnessError, LoadedLibrary, RemoteError
 from minrpc.plugin.shared import SharedDevice
 
-from tests.device.test_c_deaths import lines_of
+from tests.device.test_c_deaths import lines_of, tells
 
 Load = Callable[..., LoadedLibrary]
 
@@ -68,18 +68,30 @@ def test_time_passes(load: Load) -> None:
     assert lib["ticks"]() >= first >= 0
 
 
-def has_guards(shared: SharedDevice) -> bool:
-    return shared.target.platform.port == "baremetal"
+def keeps_freed_memory(shared: SharedDevice) -> bool:
+    return shared.target.platform.port in ("baremetal", "posix")
 
 
 def test_a_write_past_a_block_of_the_heap_fails_the_call(load: Load, minrpc_shared: SharedDevice) -> None:
-    if not has_guards(minrpc_shared):
-        pytest.skip("its heap is not of this project")
+    if not tells(minrpc_shared):
+        pytest.skip("its heap is the host's")
     lib = load("c/library.c")
     kept = lib["keep"]("123")
     with pytest.raises(RemoteError, match=f"write_at wrote beside the memory of malloc at 0x{int(kept):x}"):
         lib["write_at"](kept, 4)
     assert lib["drop"](kept) == 3
+
+
+def test_a_write_to_freed_memory_fails_the_call(load: Load, minrpc_shared: SharedDevice) -> None:
+    if not keeps_freed_memory(minrpc_shared):
+        pytest.skip("Zephyr gives freed memory again at once")
+    lib = load("c/library.c")
+    kept = [lib["keep"](text) for text in ("first", "second", "third")]
+    for text in kept:  # The second is merged with the first, and the third was the heap's last.
+        lib["drop"](text)
+        with pytest.raises(RemoteError, match="write_at wrote to memory that was freed, at 0x"):
+            lib["write_at"](text, 1)
+    assert lib["churn"](100, 300) == 100
 
 
 @pytest.fixture
@@ -115,9 +127,21 @@ def test_the_end_of_a_program_fails_the_call(
 
 
 @pytest.mark.slow
+def test_freed_memory_that_was_written_is_not_given_again(
+    ending: LoadedLibrary, minrpc_shared: SharedDevice
+) -> None:
+    if not keeps_freed_memory(minrpc_shared):
+        pytest.skip("Zephyr gives freed memory again at once")
+    told = r"was written after it was freed, in reuse, at \S*library.c|reuse wrote to memory that was freed"
+    with pytest.raises(HarnessError, match=told):
+        ending["reuse"]()
+    minrpc_shared.discard()
+
+
+@pytest.mark.slow
 def test_a_second_free_is_named(ending: LoadedLibrary, minrpc_shared: SharedDevice) -> None:
-    if minrpc_shared.target.platform.port == "zephyr":
-        pytest.skip("Zephyr's heap does not look")
+    if not tells(minrpc_shared):
+        pytest.skip("its heap is the host's")
     text = ending["keep"]("twice")
     ending["keep"]("behind")
     ending["drop"](text)

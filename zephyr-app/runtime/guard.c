@@ -33,13 +33,14 @@ static bool inspect(struct minrpc_call *call, struct minrpc_arena *arena)
 static bool inspect_heap(struct minrpc_call *call)
 {
 	const struct minrpc_config *config = call->server->config;
-	const void *block = config->platform->heap_inspect == NULL
+	const char *where = "";
+	const void *place = config->platform->heap_inspect == NULL
 				    ? NULL
-				    : config->platform->heap_inspect(config->context);
+				    : config->platform->heap_inspect(config->context, &where);
 
-	return block == NULL ||
-	       minrpc_fail(call->server, "%s wrote beside the memory of malloc at 0x%lx",
-			   minrpc_callee_name(call->callee), (unsigned long)(uintptr_t)block);
+	return place == NULL ||
+	       minrpc_fail(call->server, "%s wrote %s at 0x%lx", minrpc_callee_name(call->callee),
+			   where, (unsigned long)(uintptr_t)place);
 }
 
 bool minrpc_inspect_memory(struct minrpc_call *call)

@@ -41,6 +41,17 @@ void write_at(char *text, int offset)
 	text[offset] = 'x';
 }
 
+/* Writes to a block after its end, and takes it again. */
+int reuse(void)
+{
+	char *block = malloc(30U);
+	volatile char *freed = block;
+
+	free(block);
+	freed[3] = 'x';
+	return malloc(20U) == NULL;
+}
+
 int too_large(void)
 {
 	errno = 0;

@@ -157,7 +157,10 @@ static uint32_t protect(uint32_t region, uint32_t base, uint32_t size, uint32_t 
 	return region;
 }
 
-/* If two regions overlap, the later counts. */
+/*
+ * If two regions overlap, the later counts. The processor reads vectors past the MPU; programs read
+ * them through null pointers only.
+ */
 static void set_regions(void)
 {
 	uint32_t region = 0U;
@@ -165,7 +168,10 @@ static void set_regions(void)
 #ifdef MACHINE_NOTHING_BASE
 	region = protect(region, MACHINE_NOTHING_BASE, MACHINE_NOTHING_SIZE, NO_ACCESS);
 #endif
-	(void)protect(region, MACHINE_FLASH_BASE, MACHINE_FLASH_SIZE, READ_ONLY);
+	region = protect(region, MACHINE_FLASH_BASE, MACHINE_FLASH_SIZE, READ_ONLY);
+#if MACHINE_FLASH_BASE == 0
+	(void)protect(region, 0U, VECTORS_BYTES, NO_ACCESS);
+#endif
 }
 
 #endif
@@ -327,11 +333,10 @@ long long __aeabi_ldiv0(long long result)
 	__builtin_trap();
 }
 
-#define VECTORS (16U + MACHINE_LINK_IRQ + 1U)
-
-/* The table is aligned to the next power of two of its size, as the processor requires. */
-const uintptr_t __attribute__((section(".data.init.enter"), used,
-			       aligned(256))) __interrupt_vector[VECTORS] = {
+/* The table is aligned to its size, as the processor requires. */
+const uintptr_t __attribute__((
+	section(".data.init.enter"), used,
+	aligned(VECTORS_BYTES))) __interrupt_vector[VECTORS_BYTES / sizeof(uintptr_t)] = {
 	[0] = (uintptr_t)minrpc_handler_stack_end,
 	[1] = (uintptr_t)reset_entry,
 	[2 ... 14] = (uintptr_t)fault_entry,
@@ -340,5 +345,5 @@ const uintptr_t __attribute__((section(".data.init.enter"), used,
 	[16 + MACHINE_LINK_IRQ] = (uintptr_t)link_receive_isr,
 };
 
-_Static_assert(sizeof(__interrupt_vector) <= 256U,
-	       "a larger vector table wants a larger alignment");
+_Static_assert(16U + MACHINE_LINK_IRQ < VECTORS_BYTES / sizeof(uintptr_t),
+	       "the table needs the next power of two");

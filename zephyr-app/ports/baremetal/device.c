@@ -14,7 +14,7 @@
 #include "port.h"
 
 /* Lowest address of arrays: address 0 and its neighbourhood are not memory. */
-#define VECTORS_SIZE 1024U
+#define NULL_BYTES 1024U
 
 static struct minrpc_server server;
 
@@ -129,10 +129,10 @@ static void port_interrupts_mask(void *context, bool masked)
 #endif
 
 #if MINRPC_GUARDS
-static const void *port_heap_inspect(void *context)
+static const void *port_heap_inspect(void *context, const char **where)
 {
 	(void)context;
-	return heap_inspect();
+	return heap_inspect(where);
 }
 #endif
 
@@ -180,8 +180,8 @@ static struct minrpc_config config = {
 	.receive_size = sizeof(receive_buffer),
 	.send_buffer = send_buffer,
 	.send_size = sizeof(send_buffer),
-	.read_only = (const void *)(uintptr_t)(MACHINE_FLASH_BASE + VECTORS_SIZE),
-	.read_only_size = MACHINE_FLASH_SIZE - VECTORS_SIZE,
+	.read_only = (const void *)(uintptr_t)(MACHINE_FLASH_BASE + NULL_BYTES),
+	.read_only_size = MACHINE_FLASH_SIZE - NULL_BYTES,
 #if MINRPC_COUNTERS
 	.counters = processor_counters,
 #endif

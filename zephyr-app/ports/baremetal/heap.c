@@ -3,7 +3,8 @@
  *
  * malloc, for all code of the device: the firmware's and code that was loaded. The heap grows from
  * the end of the data up to where arrays or code lie. Without room there a block is taken from the
- * memory for arrays. Guards surround each block; a header tells a live block from a free one.
+ * memory for arrays. Guards surround each block; a header tells a live block from a free one. A
+ * freed block is filled: a write to it changes the fill, and a pointer read from it leads nowhere.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,6 +21,11 @@
 #define REAR    0xeda55ed1U
 #define LIVE    0x5ca1ab1eU
 #define FREE    0x0f4eeb10U
+/* No memory has this address. */
+#define FILL    0xfeeefeeeU
+/* So many bytes of a free block are filled; as many stay the heap's when its last block is freed.
+ */
+#define FILLED  (256U * MINRPC_GUARDS)
 
 struct block {
 	size_t span; /* bytes of header, payload and guard; a multiple of the granule */
@@ -114,22 +120,80 @@ static uint8_t *limit(void)
 	return end;
 }
 
-/* Creates a block after the last. Returns NULL if there is no room. */
+static __attribute__((noreturn)) void damaged(const void *pointer, const char *what)
+{
+	char text[128];
+
+	minrpc_text(text, sizeof(text), "fatal: heap: the block at 0x%lx %s; lr 0x%lx",
+		    (unsigned long)(uintptr_t)pointer, what, (unsigned long)(uintptr_t)caller);
+	fault_report(text, (uintptr_t)minrpc_stack_pointer());
+}
+
+static uint32_t *fill_end(struct block *block)
+{
+	size_t room = block->span - sizeof(*block);
+
+	return (uint32_t *)((uint8_t *)(block + 1) + (room < FILLED ? room : FILLED));
+}
+
+static void fill(struct block *block)
+{
+	for (uint32_t *at = (uint32_t *)(block + 1); at < fill_end(block); at++) {
+		*at = FILL;
+	}
+}
+
+/* The first word of a free block that was written since; NULL: there is none. */
+static const uint32_t *written(struct block *block)
+{
+	for (const uint32_t *at = (const uint32_t *)(block + 1); at < fill_end(block); at++) {
+		if (*at != FILL) {
+			return at;
+		}
+	}
+	return NULL;
+}
+
+static void require_unwritten(struct block *block)
+{
+	if (written(block) != NULL) {
+		damaged(block + 1, "was written after it was freed");
+	}
+}
+
+/* The link to the free block behind which the heap ends; of NULL when there is none. */
+static struct block **last_free(void)
+{
+	struct block **link = &free_list;
+
+	while (*link != NULL && end_of(*link) != heap_top) {
+		link = &(*link)->next;
+	}
+	return link;
+}
+
+/* Creates a block at the end of the heap. Returns NULL if there is no room. */
 static struct block *grown(size_t span)
 {
+	struct block **last;
 	struct block *block;
 	uint8_t *end;
 
 	if (heap_top == NULL) {
 		heap_top = heap_base();
 	}
+	last = last_free();
+	block = *last == NULL ? (void *)heap_top : *last;
 	end = limit();
-	if (end < heap_top || (size_t)(end - heap_top) < span) {
+	if (end < (uint8_t *)block || (size_t)(end - (uint8_t *)block) < span) {
 		return NULL;
 	}
-	block = (void *)heap_top;
-	heap_top += span;
+	if (*last != NULL) {
+		require_unwritten(block);
+		*last = NULL;
+	}
 	block->span = span;
+	heap_top = end_of(block);
 	heap_moved(heap_top);
 	return block;
 }
@@ -148,12 +212,14 @@ static struct block *reused(size_t span)
 	if (block == NULL) {
 		return NULL;
 	}
+	require_unwritten(block);
 	*link = block->next;
 	if (block->span - span >= 2U * GRANULE) {
 		rest = (void *)((uint8_t *)block + span);
 		rest->span = block->span - span;
 		rest->next = *link;
 		rest->check = check_of(rest, FREE);
+		fill(rest);
 		*link = rest;
 		block->span = span;
 	}
@@ -186,15 +252,6 @@ static void *take(size_t size)
 	return array == NULL ? none() : array;
 }
 
-static __attribute__((noreturn)) void damaged(const void *pointer, const char *what)
-{
-	char text[128];
-
-	minrpc_text(text, sizeof(text), "fatal: heap: the block at 0x%lx %s; lr 0x%lx",
-		    (unsigned long)(uintptr_t)pointer, what, (unsigned long)(uintptr_t)caller);
-	fault_report(text, (uintptr_t)minrpc_stack_pointer());
-}
-
 static bool in_heap(const void *pointer)
 {
 	return (const uint8_t *)pointer > heap_base() && (const uint8_t *)pointer < heap_top;
@@ -208,7 +265,7 @@ static struct block *block_of(void *pointer)
 	if (((uintptr_t)pointer & (GRANULE - 1U)) != 0U) {
 		damaged(pointer, "is not of malloc");
 	}
-	if (is(block, FREE)) {
+	if (is(block, FREE) || block->check == FILL) {
 		damaged(pointer, "was freed before");
 	}
 	if (!is(block, LIVE) || block->requested > block->span - OVERHEAD) {
@@ -221,6 +278,21 @@ static struct block *block_of(void *pointer)
 		damaged(pointer, "was written past its end");
 	}
 	return block;
+}
+
+/* Gives back the memory of the last block, except for the bytes that are filled. */
+static void shorten(struct block **last)
+{
+	struct block *block = *last;
+	size_t kept = sizeof(*block) + FILLED;
+
+	if (!MINRPC_GUARDS) {
+		*last = NULL;
+		kept = 0U;
+	}
+	block->span = block->span < kept ? block->span : kept;
+	heap_top = end_of(block);
+	heap_moved(heap_top);
 }
 
 /* Puts the block into the list, which is sorted by address, and merges it with its neighbours. */
@@ -239,21 +311,22 @@ static void give_back(struct block *block)
 	block->check = check_of(block, FREE);
 	merged = *link;
 	if (merged != NULL && end_of(merged) == (uint8_t *)block) {
+		require_unwritten(merged);
 		merged->span += block->span;
 	} else {
 		block->next = merged;
 		*link = merged = block;
 	}
 	if (merged->next != NULL && end_of(merged) == (uint8_t *)merged->next) {
+		require_unwritten(merged->next);
 		merged->span += merged->next->span;
 		merged->next = merged->next->next;
 	}
-	merged->check = check_of(merged, FREE);
 	if (end_of(merged) == heap_top) {
-		*link = NULL;
-		heap_top = (uint8_t *)merged;
-		heap_moved(heap_top);
+		shorten(link);
 	}
+	merged->check = check_of(merged, FREE);
+	fill(merged);
 }
 
 static void release(void *pointer)
@@ -291,6 +364,7 @@ static size_t size_of(void *pointer)
 
 void *malloc(size_t size)
 {
+	caller = __builtin_return_address(0);
 	return take(size);
 }
 
@@ -305,8 +379,10 @@ void free(void *pointer)
 void *calloc(size_t number, size_t size)
 {
 	size_t all;
-	void *pointer = __builtin_mul_overflow(number, size, &all) ? none() : take(all);
+	void *pointer;
 
+	caller = __builtin_return_address(0);
+	pointer = __builtin_mul_overflow(number, size, &all) ? none() : take(all);
 	return pointer == NULL ? NULL : memset(pointer, 0, all);
 }
 
@@ -343,26 +419,43 @@ size_t malloc_usable_size(void *pointer)
 /* aligned_alloc of C11, up to the alignment that each block has. */
 void *aligned_alloc(size_t alignment, size_t size)
 {
+	caller = __builtin_return_address(0);
 	return alignment <= GRANULE ? take(size) : none();
 }
 
 #if MINRPC_GUARDS
-const void *heap_inspect(void)
+/* The place that was written, of a block that it makes whole again; NULL: there is none. */
+static const void *inspect(struct block *block, const char **where)
+{
+	const uint32_t *word;
+
+	if (is(block, LIVE)) {
+		*where = "beside the memory of malloc";
+		if (block->front == LIVE && is_rear_whole(block)) {
+			return NULL;
+		}
+		return make_live(block, block->requested);
+	}
+	if (!is(block, FREE)) {
+		damaged(block + 1, "was written before its begin");
+	}
+	*where = "to memory that was freed,";
+	word = written(block);
+	fill(block);
+	return word;
+}
+
+const void *heap_inspect(const char **where)
 {
 	const void *found = NULL;
-	struct block *block = (void *)heap_base();
+	const char *other;
 
 	caller = NULL;
-	for (; (uint8_t *)block < heap_top; block = (void *)end_of(block)) {
-		bool live = is(block, LIVE);
+	for (struct block *block = (void *)heap_base(); (uint8_t *)block < heap_top;
+	     block = (void *)end_of(block)) {
+		const void *place = inspect(block, found == NULL ? where : &other);
 
-		if (!live && !is(block, FREE)) {
-			damaged(block + 1, "was written before its begin");
-		}
-		if (live && (block->front != LIVE || !is_rear_whole(block))) {
-			found = found == NULL ? block + 1 : found;
-			(void)make_live(block, block->requested);
-		}
+		found = found == NULL ? place : found;
 	}
 	return found;
 }

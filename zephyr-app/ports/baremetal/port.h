@@ -13,6 +13,9 @@
 
 #include <minrpc/counter.h>
 
+/* Of the table of vectors, with which a Cortex-M's flash begins. */
+#define VECTORS_BYTES 256U
+
 /*
  * cpu_*.c: the processor. The short functions are in cpu_*.h: interrupts_off, interrupts_on,
  * wait_for_interrupt.
@@ -78,10 +81,10 @@ void stack_callers(uintptr_t pointer, char *text, uint32_t room);
 /* heap.c: bytes allocated by malloc, now and the most since the last reset of the peak. */
 void heap_use(uint32_t *used, uint32_t *peak, bool reset);
 /*
- * Returns the first block with a damaged guard, and repairs all guards; NULL: no guard is damaged.
- * *
+ * The first place that was written and belongs to no block; NULL: there is none. `where` is set to
+ * its kind, behind "wrote". Guards and fills are whole again.
  */
-const void *heap_inspect(void);
+const void *heap_inspect(const char **where);
 
 /* device.c: memory up to `top` is the heap's: a layout can give arrays only the rest. */
 void heap_moved(uint8_t *top);

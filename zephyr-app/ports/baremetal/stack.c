@@ -71,7 +71,8 @@ static bool may_be_code(uintptr_t address)
 		return true;
 	}
 #endif
-	return is_within(address, MACHINE_FLASH_BASE, MACHINE_FLASH_SIZE) ||
+	return is_within(address, MACHINE_FLASH_BASE + VECTORS_BYTES,
+			 MACHINE_FLASH_SIZE - VECTORS_BYTES) ||
 	       is_within(address, heap, (uintptr_t)__heap_end - heap);
 }
 

@@ -6,10 +6,12 @@
 #include "c_library.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../heap_guard.h"
 #include "fault.h"
 
 static bool is_told;
@@ -33,6 +35,14 @@ void ends_are_told(bool told)
 	is_told = told;
 }
 
+static __attribute__((noreturn)) void end_program(const char *text)
+{
+	(void)fflush(stdout);
+	fault_tell(text, (uintptr_t)__builtin_frame_address(0));
+	(void)signal(SIGABRT, SIG_DFL);
+	abort();
+}
+
 /* Replaces glibc's function, to write the same line as all ports. */
 void __assert_fail(const char *expression, const char *file, unsigned int line,
 		   const char *function)
@@ -41,8 +51,27 @@ void __assert_fail(const char *expression, const char *file, unsigned int line,
 
 	(void)snprintf(text, sizeof(text), "fatal: assertion failed: %s, in %s, at %s:%u",
 		       expression, function == NULL ? "?" : function, file, line);
-	(void)fflush(stdout);
-	fault_tell(text, (uintptr_t)__builtin_frame_address(0));
-	(void)signal(SIGABRT, SIG_DFL);
-	abort();
+	end_program(text);
+}
+
+static pthread_mutex_t heap = PTHREAD_MUTEX_INITIALIZER;
+
+void heap_guard_lock(void)
+{
+	(void)pthread_mutex_lock(&heap);
+}
+
+void heap_guard_unlock(void)
+{
+	(void)pthread_mutex_unlock(&heap);
+}
+
+void heap_guard_damaged(const void *block, const char *what, const void *caller)
+{
+	char text[128];
+
+	(void)caller;
+	heap_guard_unlock();
+	(void)snprintf(text, sizeof(text), "fatal: heap: the block at %p %s", block, what);
+	end_program(text);
 }

@@ -26,6 +26,7 @@
 
 #include <minrpc/posix.h>
 
+#include "../heap_guard.h"
 #include "c_library.h"
 #include "counters.h"
 #include "fault.h"
@@ -209,6 +210,14 @@ static uint32_t port_receive(void *context, const uint8_t **data)
 }
 #endif
 
+#if MINRPC_GUARDS
+static const void *port_heap_inspect(void *context, const char **where)
+{
+	(void)context;
+	return heap_guard_inspect(where);
+}
+#endif
+
 static const struct minrpc_platform platform = {
 	.write = port_write,
 	.clock_describe = port_clock_describe,
@@ -219,6 +228,9 @@ static const struct minrpc_platform platform = {
 	.receive = port_receive,
 #endif
 	.reset = port_reset,
+#if MINRPC_GUARDS
+	.heap_inspect = port_heap_inspect,
+#endif
 #if MINRPC_CODE_LOADING
 	.code_ready = port_code_ready,
 #endif

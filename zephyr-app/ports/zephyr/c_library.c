@@ -17,6 +17,7 @@
 #include <minrpc/text.h>
 #include <minrpc/zephyr.h>
 
+#include "../heap_guard.h"
 #include "device.h"
 #include "link.h"
 #include "log_console.h"
@@ -91,3 +92,25 @@ void __wrap___assert_no_args(void)
 {
 	end("%s", "assertion failed: CONFIG_PICOLIBC_ASSERT_VERBOSE is off");
 }
+
+#if defined(CONFIG_MINRPC_GUARDS) && defined(CONFIG_COMMON_LIBC_MALLOC)
+
+static K_MUTEX_DEFINE(heap);
+
+void heap_guard_lock(void)
+{
+	(void)k_mutex_lock(&heap, K_FOREVER);
+}
+
+void heap_guard_unlock(void)
+{
+	(void)k_mutex_unlock(&heap);
+}
+
+void heap_guard_damaged(const void *block, const char *what, const void *caller)
+{
+	end_with("fatal: heap: the block at 0x%lx %s; lr 0x%lx", (unsigned long)(uintptr_t)block,
+		 what, (unsigned long)(uintptr_t)caller);
+}
+
+#endif

@@ -16,6 +16,7 @@
 
 #include "../build_id.h"
 #include "../callers.h"
+#include "../heap_guard.h"
 #include "clock.h"
 #include "code_memory.h"
 #include "counters.h"
@@ -139,6 +140,18 @@ static void port_stack_use(void *context, uint32_t *size, uint32_t *peak)
 #endif
 }
 
+#if defined(CONFIG_MINRPC_GUARDS) && defined(CONFIG_MINRPC_FATAL_HANDLER) &&                       \
+	defined(CONFIG_COMMON_LIBC_MALLOC) && !defined(CONFIG_ARCH_POSIX)
+#define HEAP_INSPECT port_heap_inspect
+static const void *port_heap_inspect(void *context, const char **where)
+{
+	ARG_UNUSED(context);
+	return heap_guard_inspect(where);
+}
+#else
+#define HEAP_INSPECT NULL
+#endif
+
 static const struct minrpc_platform platform = {
 	.write = port_write,
 	.clock_describe = minrpc_port_clock_describe,
@@ -154,6 +167,9 @@ static const struct minrpc_platform platform = {
 	.reset = CAN_RESTART ? port_reset : NULL,
 	.receive_overruns = port_receive_overruns,
 	.stack_use = KNOWS_STACK ? port_stack_use : NULL,
+#if defined(CONFIG_MINRPC_GUARDS)
+	.heap_inspect = HEAP_INSPECT,
+#endif
 #if defined(CONFIG_MINRPC_CODE_LOADING)
 	.code_ready = minrpc_code_memory_ready,
 #endif

@@ -114,9 +114,10 @@ struct minrpc_platform {
 	/**
 	 * Inspects the guards of the heap's blocks, and repairs them. NULL: they have none.
 	 *
-	 * @return the first block that was written beside; NULL: there is none
+	 * @param where  set to words for the place, behind "wrote": "beside the memory of malloc"
+	 * @return the first place that was written without being a block's; NULL: there is none
 	 */
-	const void *(*heap_inspect)(void *context);
+	const void *(*heap_inspect)(void *context, const char **where);
 #endif
 
 #if MINRPC_COUNTERS
