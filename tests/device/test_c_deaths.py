@@ -126,6 +126,32 @@ def test_null_can_not_be_read(
     minrpc_shared.discard()
 
 
+def test_a_return_address_that_was_overwritten(
+    kinds: LoadedLibrary, minrpc_shared: SharedDevice, running_device: RunningDevice
+) -> None:
+    with pytest.raises(end_of(running_device)) as caught:
+        kinds["call_smash"](32)
+    if tells(minrpc_shared):
+        assert re.match(
+            r"(call_smash|smash)(, or a function that it called,)? returned ", caught.value.message
+        )
+        assert any("a write past an array on its stack" in detail for detail in caught.value.details)
+    minrpc_shared.discard()
+
+
+def test_the_compiler_check_names_the_function_with_the_array(
+    load: Load, minrpc_shared: SharedDevice, running_device: RunningDevice
+) -> None:
+    if running_device.platform.port == "zephyr":
+        pytest.skip("loaded code can't have Zephyr's canary")
+    lib = load("c/kinds.c", flags=["-fstack-protector-all"])
+    with pytest.raises(end_of(running_device)) as caught:
+        lib["call_smash"](32)
+    said = " ".join((caught.value.message, *caught.value.details))
+    assert re.search(r"(stack: a write past an array|stack smashing detected).* (in|by) smash, at", said)
+    minrpc_shared.discard()
+
+
 def test_a_loop_without_end(
     kinds: LoadedLibrary, device: Device, minrpc_shared: SharedDevice, running_device: RunningDevice
 ) -> None:

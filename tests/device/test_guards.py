@@ -1,9 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """A function that writes beside an array: its own call fails with the reason, and the session goes on."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-from minrpc import Device, HarnessError, RemoteError, SystemLibrary
+from minrpc import (
+    Device,
+    GuardError,
+    HarnessError,
+    LoadedLibrary,
+    RemoteError,
+    RunningDevice,
+    SystemLibrary,
+    library_of,
+)
 
 SIZE = 40
 
@@ -30,3 +41,34 @@ def test_damage_beyond_the_guards_ends_the_session_and_says_who_did_it(device: D
     with pytest.raises((HarnessError, ValueError)):
         device.system_lib()["add"](array, array, array)
     assert device.system_lib()["inc"](1) == 2
+
+
+@pytest.fixture
+def watched(device: Device, running_device: RunningDevice) -> LoadedLibrary:
+    """A library whose code is in memory that its device shares."""
+    lib = device.load(Path(__file__).parent / "c/kinds.c")
+    loaded = library_of(lib)
+    assert isinstance(loaded, LoadedLibrary)
+    if running_device.peek(loaded.image.base, 1) is None:
+        pytest.skip("nothing but the device can read its code")
+    return loaded
+
+
+def test_a_write_to_loaded_constants_is_told(watched: LoadedLibrary) -> None:
+    with pytest.raises(GuardError, match=r"write_constant wrote 1 byte of kinds\.c's .* 0x\w+, in fixed"):
+        watched["write_constant"](9)
+    watched["write_constant"].__call__(8, guards=False)
+    assert watched["product"](2, 3) == 6
+
+
+def test_a_write_to_loaded_code_is_told(watched: LoadedLibrary) -> None:
+    with pytest.raises(GuardError, match=r"write_code wrote 1 byte of kinds\.c's .* 0x\w+, in recurse"):
+        watched["write_code"](watched["recurse"], 255)
+    watched["write_code"](watched["recurse"], 255)
+
+
+def test_what_the_host_writes_to_constants_is_no_damage(watched: LoadedLibrary) -> None:
+    address = watched.symbols.addresses["fixed"]
+    watched.write(address, np.array([5, 6], np.int16).tobytes())
+    watched["write_constant"](6)
+    assert np.frombuffer(watched.read(address, 4), np.int16).tolist() == [5, 6]

@@ -391,7 +391,7 @@ class SessionLink:
     def _explain(self, error: HarnessError, stage: str) -> None:
         """Add the stage, console and traffic to `error`. If the device is gone, raise that error instead."""
         # A device without a console sends its text over this link; its owner looks for it there.
-        cause = self.owner.diagnose(error.add_context(console_tail=self.console_text()))
+        cause = self.owner.diagnose(error.add_context(stage=stage, console_tail=self.console_text()))
         tail = b"".join(self._tail)[-_TAIL_BYTES:]
         cause.add_context(stage=stage, console_tail=self.console_text(), wire_tail=tail)
         if self.counters.errors and not isinstance(cause, LinkError):

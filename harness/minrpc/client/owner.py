@@ -113,6 +113,10 @@ class Owner(Protocol):
     def note_code(self, base: int, size: int, name: str, program: bytes) -> None:
         """Notes loaded code, as `Counters.note_code`, so that a crash in it is reported with its lines."""
 
+    def peek(self, address: int, nbytes: int) -> bytes | None:
+        """The bytes at the device's `address`, read without its help while no request runs; None if they
+        can't be read so."""
+
 
 @dataclass(frozen=True)
 class Unowned:
@@ -141,3 +145,7 @@ class Unowned:
 
     def note_code(self, base: int, size: int, name: str, program: bytes) -> None:
         """Does nothing: the code's lines are not needed here."""
+
+    def peek(self, address: int, nbytes: int) -> bytes | None:
+        """None: only the link leads to the device's memory."""
+        return None

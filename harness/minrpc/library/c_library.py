@@ -22,6 +22,7 @@ from minrpc.client.timing import TimeEvaluator
 from minrpc.errors import EmulatorExitedError, SessionTerminatedError
 from minrpc.library.arguments import CallPlan, plan_call
 from minrpc.library.call_memory import CallMemory
+from minrpc.library.code_guard import CodeGuard
 from minrpc.library.fake_functions import Fakes
 from minrpc.library.frame import GUARD, WIDE_GUARD
 from minrpc.library.namespaces import Types, Variables
@@ -68,9 +69,10 @@ class CFunction:
         memory: CallMemory,
         stack_bound: int | None,
         callback: Callback | None,
+        code: CodeGuard | None,
     ) -> None:
         """packed_name: its thunk's name in `module`. memory: for its arguments. stack_bound: largest stack
-        use, in bytes; None if unknown. callback: as in `CLibrary`."""
+        use, in bytes; None if unknown. callback, code: as in `CLibrary`."""
         self.function = function
         self.name = function.name
         self._packed_name = packed_name
@@ -80,6 +82,7 @@ class CFunction:
         self._memory = memory
         self._stack_bound = stack_bound
         self._callback = callback
+        self._code = code
         self._takes_functions = [
             (index, pointer.target)
             for index, parameter in enumerate(function.type.parameters)
@@ -122,9 +125,9 @@ class CFunction:
         Arrays and structs are sent by value. Arguments that the function may write are updated in place;
         arguments given as `out()` are returned.
 
-        guards: check that the function wrote no bytes before or after its arguments, nor in const arguments.
-        Over
-            a link this takes one more message for large arguments that are only read.
+        guards: check that the function wrote no bytes before or after its arguments, nor in const arguments,
+            nor in its library's code and constants where an emulator or a process shows them. Over a link this
+            takes one more message for large arguments that are only read.
 
         Raises TypeError and ValueError, before anything is sent, for arguments that do not fit; GuardError
         when the function wrote outside its arguments; what `RemoteFunction` raises when it crashes or hangs.
@@ -136,11 +139,14 @@ class CFunction:
             )
         rpc = self._module.rpc
         try:
-            return self._called(args, rpc, guards)
+            result = self._called(args, rpc, guards)
         except (SessionTerminatedError, EmulatorExitedError) as error:
             if self._stack_bound is not None and STACK_RAN_OUT in error.message:
                 error.details += (f"{self.name} needs {self._stack_bound:,} bytes by the compiler's count",)
             raise
+        if guards and self._code is not None:
+            self._code.require(self.name)
+        return result
 
     def _with_callbacks(self, args: Sequence[object]) -> Sequence[object]:
         """The arguments, with addresses of C functions in place of Python functions."""
@@ -218,8 +224,12 @@ class CLibrary:
         facts: ProgramFacts,
         module: RemoteModule,
         callback: Callback | None = None,
+        code: CodeGuard | None = None,
     ) -> None:
-        """callback: makes C functions that call Python functions; None if the firmware can't ask Python."""
+        """callback: makes C functions that call Python functions; None if the firmware can't ask Python.
+
+        code: checks after each call that the library's code was not written; None if nothing can check it.
+        """
         self.name = name
         self.declarations = declarations
         self.symbols = symbols
@@ -229,6 +239,7 @@ class CLibrary:
         self._memory = CallMemory(session)
         self._declared = functions
         self._callback = callback
+        self._code = code
         self._functions: dict[str, CFunction] = {}
 
     @property
@@ -265,6 +276,7 @@ class CLibrary:
                 self._memory,
                 self.stack_bound(name),
                 self._callback,
+                self._code,
             )
         return found
 

@@ -39,6 +39,7 @@ SECTIONS
 	.loaded : {{
 		*(.text .text.*)
 		*(.rodata .rodata.* .srodata .srodata.*)
+		minrpc_constants_end = .;
 		. = ALIGN(8);
 		minrpc_constructors = .;
 		KEEP(*(SORT_BY_INIT_PRIORITY(.init_array.*) .init_array .ctors .ctors.*))
@@ -111,7 +112,9 @@ class LinkedImage:
     """A linked image, ready to load.
 
     base: its address. data: its bytes. size: in bytes, with the zeroed memory after `data`.
-    registry: offset of the table of its packed functions. symbols: addresses; functions' as C function
+    registry: offset of the table of its packed functions. constant_size: bytes of code and constants, which
+        come first.
+    symbols: addresses; functions' as C function
         pointers.
     sizes: of functions and variables, in bytes. program: its ELF file, with debug information.
     """
@@ -120,6 +123,7 @@ class LinkedImage:
     data: bytes
     size: int
     registry: int
+    constant_size: int
     symbols: Mapping[str, int]
     sizes: Mapping[str, int]
     program: bytes = field(repr=False)
@@ -266,7 +270,9 @@ def _image(file: Elf, base: int) -> LinkedImage:
     small = symbols["minrpc_bss_end"] - symbols["minrpc_bss"] <= 512
     content = content.ljust(size, b"\0") if small else content
     registry = symbols[REGISTRY] - base
-    return LinkedImage(base, bytes(content), max(size, len(content)), registry, symbols, sizes, file.content)
+    constants = symbols["minrpc_constants_end"] - base
+    whole = max(size, len(content))
+    return LinkedImage(base, bytes(content), whole, registry, constants, symbols, sizes, file.content)
 
 
 def firmware_symbols(toolset: Toolset) -> Path:

@@ -15,6 +15,7 @@ from minrpc.client.metering import MeteredMeasurer
 from minrpc.client.session import Session
 from minrpc.client.timing import TimeEvaluator
 from minrpc.library.c_library import Callback, CLibrary
+from minrpc.library.code_guard import CodeGuard
 from minrpc.library.compiling import Compiled
 from minrpc.library.fake_functions import Fakes
 from minrpc.library.linking import LinkedImage
@@ -60,6 +61,7 @@ class LoadedLibrary(CLibrary):
             facts,
             module,
             callback,
+            CodeGuard.of(session.owner, compiled.name, image),
         )
         self.compiled = compiled
         self.fakes = fakes
@@ -115,6 +117,8 @@ class LoadedLibrary(CLibrary):
             super()._write(address, data)
             return
         self._memory.write(self.image.base, address - self.image.base, data)
+        if self._code is not None:
+            self._code.written(address, data)
 
     def _has(self, address: int, size: int) -> bool:
         """True if all these bytes are in the loaded code's own memory."""

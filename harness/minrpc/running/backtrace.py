@@ -36,6 +36,8 @@ class Backtrace(NamedTuple):
     callers: tuple[int, ...] = ()
     own_code: bool = False
     """True if the function is the runtime's, outside any call."""
+    by_pointer: bool = False
+    """True if the innermost call goes through a pointer."""
 
 
 def trace(image: Image, pc: int | None, words: Iterable[int]) -> Backtrace:
@@ -71,7 +73,9 @@ def _trace(
         if _is_runtime(image, call.address - 1):
             break
         users.append(call.address)
-    return Backtrace(function, address, tuple(users), address is not None and _is_runtime(image, address))
+    own_code = address is not None and _is_runtime(image, address)
+    by_pointer = bool(chain) and chain[0].call.target is None
+    return Backtrace(function, address, tuple(users), own_code, by_pointer)
 
 
 def _returns(image: Image, words: Iterable[int]) -> Iterable[ReturnAddress]:

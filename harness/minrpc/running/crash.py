@@ -30,6 +30,10 @@ _REGISTERS: Final = {
     "EM_RISCV": (r"\bpc +([0-9a-f]+)", r"\bx2/sp +([0-9a-f]+)", r"\bx1/ra +([0-9a-f]+)"),
     "EM_386": (r"\bEIP=([0-9a-f]{8})", r"\bESP=([0-9a-f]{8})", ""),
 }
+# A function that calls a loaded one.
+_THUNK: Final = re.compile(r"minrpc_t\d+.*")
+_X86: Final = ("EM_386", "EM_X86_64")
+_X86_RETURN: Final = b"\xc3"
 STACK_RAN_OUT: Final = "the stack ran out"
 OWN_CODE: Final = "that is the device's own code: this call, or one before, may have damaged its memory"
 
@@ -53,8 +57,8 @@ class Explanation(NamedTuple):
     own_code: bool = False
 
 
-def explain(words: LastWords, image: Image, firmware: Firmware | None) -> Explanation:
-    """Explains the last words of a crash."""
+def explain(words: LastWords, image: Image, firmware: Firmware | None, called: str = "") -> Explanation:
+    """Explains the last words of a crash. called: the function that was called; "" if unknown."""
     pc = words.values.get("pc") or None
     link = [words.values[name] for name in ("lr", "ra") if words.values.get(name)]
     # A stack that ran out on a Cortex-M leaves no registers behind.
@@ -63,6 +67,9 @@ def explain(words: LastWords, image: Image, firmware: Firmware | None) -> Explan
     users = _users(image, found, firmware)
     if words.ended is not None:
         return _program_end(words.ended, users, firmware)
+    lost_return = None if words.overflow else _lost_return(words, image, found, pc)
+    if lost_return is not None:
+        return _returned_nowhere(lost_return, image, found, users, called)
     where = _where(image, found, firmware)
     division = found.function is not None and _DIVISION.match(found.function.name)
     if users and found.function is not None and _NOT_THE_USERS.match(found.function.name):
@@ -73,6 +80,37 @@ def explain(words: LastWords, image: Image, firmware: Firmware | None) -> Explan
     if words.overflow:
         return Explanation(_overflow(words, image, where), callers, own)
     return Explanation(f"{cause}, in {where}" if where else cause, callers, own)
+
+
+def _lost_return(words: LastWords, image: Image, found: Backtrace, pc: int | None) -> str | None:
+    """Where a function went whose return address was probably overwritten; None if the crash is another."""
+    if pc is None or "fatal: stack" in words.text:
+        return None
+    if found.function is not None and _THUNK.fullmatch(found.function.name) and found.address is not None:
+        return "with registers of its caller changed"
+    code = image.function_at(pc & ~1 if image.machine == "EM_ARM" else pc)
+    if code is not None:
+        returns = image.machine in _X86 and image.bytes_at(pc, 1) == _X86_RETURN
+        return "to an address that no memory can have" if returns else None
+    return None if found.by_pointer else f"to 0x{pc:x}, where no code is"
+
+
+def _returned_nowhere(
+    to: str, image: Image, found: Backtrace, users: Sequence[str], called: str
+) -> Explanation:
+    """Explains a write past an array on the stack, which changed the caller's registers or the return
+    address there."""
+    inner = found.function
+    name = called if inner is None or _NOT_THE_USERS.match(inner.name) else _name(inner)
+    subject = name or "the function that was called"
+    or_callee = "" if found.address is not None and name != called else ", or a function that it called,"
+    protected = image.machine == "EM_X86_64" or any(
+        symbol.name == "__stack_chk_fail" for symbol in image.program.elf.symbols
+    )
+    hint = '; flags=["-fstack-protector-all"] names the function' if protected else ""
+    reason = f"{subject}{or_callee} returned {to}"
+    cause = f"probably by a write past an array on its stack, or by a bad pointer that it called last{hint}"
+    return Explanation(reason, (cause, *(f"called by {line}" for line in users)))
 
 
 def _program_end(ended: ProgramEnd, users: Sequence[str], firmware: Firmware | None) -> Explanation:

@@ -28,6 +28,7 @@ from minrpc.running.board import can_reset, come_back, reset_board
 from minrpc.running.crash import Registers, explain, hang, parse_registers, stack_words
 from minrpc.running.last_words import last_words, place_told
 from minrpc.running.lease import Lease
+from minrpc.running.process_memory import ProcessMemory
 from minrpc.running.qmp import Qmp
 from minrpc.running.shared_memory import SharedMemory
 from minrpc.targets import Icount, Platform, Target, Timing
@@ -164,6 +165,17 @@ class RunningDevice:
         kept = [code for code in image.loaded if code.base + code.size <= base or base + size <= code.base]
         image.loaded = [*kept, LoadedCode(base, size, name, program)]
 
+    def peek(self, address: int, nbytes: int) -> bytes | None:
+        """The bytes at `address`, of an emulator that shares its memory or of a process; None for others."""
+        if self.memory is not None and self.memory.has(address, nbytes):
+            return self.memory.read(address, nbytes)
+        return self._process_memory.read(address, nbytes) if self._process_memory is not None else None
+
+    @cached_property
+    def _process_memory(self) -> ProcessMemory | None:
+        is_process = self.process is not None and self.platform.starts == "process"
+        return ProcessMemory(self.process.pid) if self.process is not None and is_process else None
+
     @cached_property
     def _image(self) -> Image | None:
         """The program that runs; None if unknown."""
@@ -175,7 +187,7 @@ class RunningDevice:
         words = last_words(error.console_tail or "")
         if words is None or self._image is None:
             return
-        explained = explain(words, self._image, self.firmware)
+        explained = explain(words, self._image, self.firmware, (error.stage or "").partition("call ")[2])
         error.args = (f"{explained.reason}; {error.message}",)
         error.details = (*explained.callers, *error.details)
         error.own_code = explained.own_code
@@ -256,6 +268,8 @@ class RunningDevice:
             self.qmp.close()
         if self.memory is not None:
             self.memory.close()
+        if self._process_memory is not None:
+            self._process_memory.close()
         if self.counters is not None:
             self.counters.close()
         for tail in self._tails():

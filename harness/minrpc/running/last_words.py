@@ -18,7 +18,7 @@ _STACK: Final = re.compile(r"\bstack of (\d+) bytes")
 _PLACE: Final = re.compile(r"(?:callers:((?: 0x[0-9a-f]+)*)\n)?place: pc (0x[0-9a-f]+)\n")
 # The end of a program by its own code, or a damaged heap.
 _ENDED: Final = re.compile(
-    r"fatal: (?P<how>(?:assertion failed: |exit\(|abort\(|heap: ).*?)(?:; lr 0x[0-9a-f]+)?"
+    r"fatal: (?P<how>(?:assertion failed: |exit\(|abort\(|heap: |stack: ).*?)(?:; lr 0x[0-9a-f]+)?"
 )
 _ASSERTED: Final = re.compile(r"(?P<how>.*), in (?P<function>[^,]+), at (?P<file>.+):(?P<line>\d+)")
 # Messages of this machine's C library before it aborts.
@@ -65,6 +65,8 @@ _PHRASES: Final = {
 }
 _PAGE_FAULT: Final = re.compile(r"Page fault at address (?:0x)?([0-9a-fA-F]+) \(error code (0x[0-9a-f]+)\)")
 _INTEGER_DIVISION: Final = 1
+# The kernel's own code of a SIGSEGV: on x86-64 the address is none that can be mapped, and is not told.
+_NO_ADDRESS: Final = 128
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ class LastWords:
             self.page_fault
             or self.values.get("cfsr", 0) & _ACCESS_BITS
             or self.values.get("mcause") in (_READ_FAULT, _WRITE_FAULT)
-            or "SIGSEGV" in self.text
+            or ("SIGSEGV" in self.text and self.values.get("code") != _NO_ADDRESS)
             or "protection fault" in self.text
             or "bus fault" in self.text
         )
@@ -158,6 +160,8 @@ class LastWords:
             return _MCAUSE.get(self.values["mcause"], "")
         if "SIGFPE" in self.text and self.values.get("code") == _INTEGER_DIVISION:
             return "divided by zero"
+        if "SIGSEGV" in self.text and self.values.get("code") == _NO_ADDRESS:
+            return "an access to an address that no memory can have"
         complaint = _COMPLAINT.search(self.dump) if "SIGABRT" in self.text else None
         if complaint:
             return f"aborted: {complaint[1]}"

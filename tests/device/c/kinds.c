@@ -248,3 +248,30 @@ int recurse(int n)
 	held[n & 15] = n;
 	return recurse(n + 1) + held[n & 15];
 }
+
+/* In the place of a stray pointer: to a constant, or to code. */
+void write_constant(int value)
+{
+	*(volatile int16_t *)(uintptr_t)&fixed[1] = (int16_t)value;
+}
+
+void write_code(int (*function)(int), int value)
+{
+	*(volatile uint8_t *)(((uintptr_t)function & ~(uintptr_t)1U) + 1U) ^= (uint8_t)value;
+}
+
+/* With its return address among the bytes that are written past the array. */
+__attribute__((noinline)) int smash(int count)
+{
+	volatile char bytes[8];
+
+	for (int i = 0; i < count; i++) {
+		bytes[i] = 0x55;
+	}
+	return bytes[0];
+}
+
+int call_smash(int count)
+{
+	return smash(count) + calls;
+}

@@ -24,6 +24,10 @@ BOOT = "minrpc: MPS2 AN385 ready\n"
             "fatal: illegal instruction at pc 0x80800040, ra 0x1, sp 0x2, mcause 2, address 0x0",
             "__builtin_trap",
         ),
+        (
+            "fatal: SIGSEGV at pc 0x1460200, sp 0x7ffc4b7b5068, code 128, address 0x0, read",
+            "an access to an address that no memory can have",
+        ),
         ("fatal: SIGFPE at pc 0x1460200, sp 0x7ffc4b7b5068, code 1", "divided by zero"),
         (
             "fatal: division by zero (reason 23) at pc 0x21000128, sp 0x2, address 0x0 in minrpc",

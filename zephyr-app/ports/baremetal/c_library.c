@@ -91,6 +91,16 @@ void __assert_func(const char *file, int line_number, const char *function, cons
 	    file, line_number);
 }
 
+/* Code that is compiled with -fstack-protector compares a copy of this value on its stack. */
+uintptr_t __stack_chk_guard = (uintptr_t)0x5d0fe1b37a2c9e64U;
+
+__attribute__((noreturn)) void __stack_chk_fail(void);
+
+void __stack_chk_fail(void)
+{
+	end("%s", "stack: a write past an array");
+}
+
 void abort(void)
 {
 	end("%s", "abort()");

@@ -32,7 +32,7 @@ set(PORT_LINK_OPTIONS
 # Loaded code uses these functions of the firmware: there is one heap, and one console.
 if(MINRPC_CODE_LOADING)
   foreach(symbol IN ITEMS malloc calloc realloc free aligned_alloc malloc_usable_size stdin stdout stderr
-      __assert_func abort exit _exit gettimeofday clock)
+      __assert_func __stack_chk_guard __stack_chk_fail abort exit _exit gettimeofday clock)
     list(APPEND PORT_LINK_OPTIONS -Wl,-u,${symbol})
   endforeach()
 endif()

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds writes to a loaded library's code and constants, by a comparison with the bytes that were loaded.
+
+Only the owner of an emulator or a process can read them without the device's help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Self
+
+from minrpc.client.owner import Owner
+from minrpc.errors import GuardError
+from minrpc.library.linking import LinkedImage
+
+
+class CodeGuard:
+    """The code and constants of one library. `of` makes it."""
+
+    def __init__(self, owner: Owner, name: str, image: LinkedImage, expected: bytearray) -> None:
+        self._owner = owner
+        self._name = name
+        self._base = image.base
+        self._symbols: Mapping[str, int] = image.symbols
+        self._sizes: Mapping[str, int] = image.sizes
+        self._expected = expected
+
+    @classmethod
+    def of(cls, owner: Owner, name: str, image: LinkedImage) -> Self | None:
+        """None if the owner can't read the device's memory at the library's address."""
+        expected = image.data[: image.constant_size]
+        if not expected or owner.peek(image.base, len(expected)) != expected:
+            return None
+        return cls(owner, name, image, bytearray(expected))
+
+    def written(self, address: int, data: bytes) -> None:
+        """Notes that the library's user has written `data` at `address`."""
+        begin = address - self._base
+        if 0 <= begin < len(self._expected):
+            data = data[: len(self._expected) - begin]
+            self._expected[begin : begin + len(data)] = data
+
+    def require(self, function: str) -> None:
+        """Raise GuardError if the code or the constants have changed, in the call of `function`."""
+        found = self._owner.peek(self._base, len(self._expected))
+        if found is None or found == self._expected:
+            return
+        changed = [i for i, (was, now) in enumerate(zip(self._expected, found, strict=True)) if was != now]
+        first = self._base + changed[0]
+        count = f"{len(changed)} byte{'s' * (len(changed) > 1)}"
+        raise GuardError(
+            f"{function} wrote {count} of {self._name}'s code or constants, "
+            f"the first at 0x{first:x}{self._inside(first)}",
+            stage=f"call {function}",
+            next_step=f"correct the function, and load {self._name} again: its memory stays as it is",
+        )
+
+    def _inside(self, address: int) -> str:
+        for name, begin in self._symbols.items():
+            if (begin & ~1) <= address < (begin & ~1) + self._sizes.get(name, 0):
+                return f", in {name}"
+        return ""
