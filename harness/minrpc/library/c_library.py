@@ -126,8 +126,8 @@ class CFunction:
         arguments given as `out()` are returned.
 
         guards: check that the function wrote no bytes before or after its arguments, nor in const arguments,
-            nor in its library's code and constants where an emulator or a process shows them. Over a link this
-            takes one more message for large arguments that are only read.
+            nor in its library's code and constants where an emulator or a process shows them. Over a link
+            this takes one more message for large arguments that are only read.
 
         Raises TypeError and ValueError, before anything is sent, for arguments that do not fit; GuardError
         when the function wrote outside its arguments; what `RemoteFunction` raises when it crashes or hangs.
