@@ -155,6 +155,29 @@ def test_the_device_waits_meanwhile(hal: LoadedLibrary, device: Device) -> None:
     assert hal["elapsed"](0) == 5
 
 
+CRITICAL = """
+#if defined(__arm__)
+#define OFF() __asm__ volatile("cpsid i" ::: "memory")
+#define ON() __asm__ volatile("cpsie i" ::: "memory")
+#elif defined(__riscv)
+#define OFF() __asm__ volatile("csrci mstatus, 8" ::: "memory")
+#define ON() __asm__ volatile("csrsi mstatus, 8" ::: "memory")
+#else
+#define OFF()
+#define ON()
+#endif
+int hal_sum(const int *x, int n);
+int critical(const int *x, int n) { OFF(); int sum = hal_sum(x, n); ON(); return sum; }
+"""
+
+
+def test_a_function_that_masked_interrupts_is_answered(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "critical.c").write_text(CRITICAL)
+    library = load(tmp_path / "critical.c", fakes={"hal_sum": lambda x, n: int(x[:n].sum())})
+    x = np.arange(200, dtype=np.int32)
+    assert [library["critical"](x, n) for n in (200, 3)] == [19900, 3]
+
+
 def test_callbacks(load: Load) -> None:
     """Python functions as arguments for pointers to functions; their exceptions reach the caller."""
     kinds = load(HAL.with_name("kinds.c"))

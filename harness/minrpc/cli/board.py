@@ -12,7 +12,7 @@ from minrpc.firmware.board_entry import entry_text, overlay_text, stem_of, uart_
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.zephyr_boards import Board, completed, read_board
 from minrpc.firmware.zephyr_workspace import find_workspace
-from minrpc.host.files import check_writable, write_whole
+from minrpc.host.files import check_writable, write_output
 from minrpc.pipeline.requirements import lacking
 from minrpc.targets import Platform, load_platforms
 from minrpc.targets.project import FILE, find_project_file
@@ -67,11 +67,11 @@ def _add(arguments: argparse.Namespace) -> int:
         raise ConfigurationError(f"{overlay} is there already", next_step="edit it, or leave --uart out")
     check_writable(file)
     text = file.read_text(encoding="utf-8") if file.is_file() else ""
-    write_whole(file, (f"{text.rstrip()}\n\n" if text.strip() else "") + entry_text(board))
+    write_output(file, (f"{text.rstrip()}\n\n" if text.strip() else "") + entry_text(board))
     print(f"{board.identifier}: in {file} as platform {name}")
     if uart is not None:
         overlay.parent.mkdir(exist_ok=True)
-        write_whole(overlay, overlay_text(board, uart))
+        write_output(overlay, overlay_text(board, uart))
         print(f"  overlay   {overlay}: RPC over {uart.label}")
     _tell(board, name, overlay, chosen=uart is not None)
     return 0

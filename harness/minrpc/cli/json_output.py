@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from minrpc.errors import HarnessError
-from minrpc.host.files import check_writable, unwritable, write_whole
+from minrpc.host.files import check_writable, write_output
 from minrpc.reports.document import document, to_text
 
 STDOUT: Final = Path("-")
@@ -68,7 +68,4 @@ def write_json(
         out: TextIO = arguments.json_stdout
         out.write(text)
         return
-    try:
-        write_whole(path, text)
-    except OSError as error:
-        raise unwritable(path, error) from error
+    write_output(path, text)

@@ -28,7 +28,7 @@ from minrpc.cycles.core import core_or_reason
 from minrpc.errors import ConfigurationError, MissingError
 from minrpc.firmware import Firmware, build
 from minrpc.host.deadline import Deadline
-from minrpc.host.files import check_writable, write_whole
+from minrpc.host.files import check_writable, write_output
 from minrpc.library import LoadedLibrary
 from minrpc.names import did_you_mean
 from minrpc.pipeline import connect, select
@@ -94,7 +94,7 @@ def main(arguments: argparse.Namespace) -> int:
     )
     for file, writer in zip(files, writers, strict=True):
         if file:
-            write_whole(file, writer(profile))
+            write_output(file, writer(profile))
     return 0
 
 

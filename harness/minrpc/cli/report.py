@@ -28,7 +28,7 @@ from minrpc.counters.profile import CALLING, Profile, profile_call
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware, build
 from minrpc.host.deadline import Deadline
-from minrpc.host.files import check_writable, write_whole
+from minrpc.host.files import check_writable, write_output
 from minrpc.library import LoadedLibrary
 from minrpc.pipeline import connect
 from minrpc.program.compiler import Compiler
@@ -117,7 +117,7 @@ def main(arguments: argparse.Namespace) -> int:
     base = _run_in(arguments.base) if arguments.base else None
     run = _read(arguments) if arguments.kept else _measured(arguments)
     for name, file in wanted.items():
-        write_whole(file, _EXPORTS[name](run) if name in _EXPORTS else _PAGES[name](run, base))
+        write_output(file, _EXPORTS[name](run) if name in _EXPORTS else _PAGES[name](run, base))
     if not arguments.markdown:
         print(markdown_page(run, base), end="")
     before = base.records if base else ()

@@ -16,7 +16,7 @@ from minrpc.cli.selected import selected
 from minrpc.cli.source_options import add_build_options
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import build
-from minrpc.host.files import check_writable, write_whole
+from minrpc.host.files import check_writable, write_output
 from minrpc.program import NotElfError
 from minrpc.reports.document import to_text
 from minrpc.reports.markdown import table
@@ -69,7 +69,7 @@ def main(arguments: argparse.Namespace) -> int:
         found[name] = sizes = _sizes(elf)
         print("\n".join(_text(name, sizes, arguments.by or ["component", "symbol"], arguments.top)))
         if arguments.treemap:
-            write_whole(arguments.treemap, treemap(f"{name}, flash", sizes.grouped("flash")))
+            write_output(arguments.treemap, treemap(f"{name}, flash", sizes.grouped("flash")))
         if arguments.size_report:
             _write_reports(arguments.size_report, sizes)
     write_json(arguments, {"programs": [_json(name, sizes) for name, sizes in found.items()]})
@@ -145,7 +145,7 @@ def _write_reports(directory: Path, sizes: ProgramSizes) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for name, memory in TARGETS.items():
-            write_whole(directory / f"{name}.json", to_text(size_report(sizes.pieces, memory)))
+            write_output(directory / f"{name}.json", to_text(size_report(sizes.pieces, memory)))
     except OSError as error:
         message = f"{directory} can't be written: {error.strerror}"
         raise ConfigurationError(message, next_step="name another directory") from error

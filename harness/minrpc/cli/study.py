@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from minrpc.cli.call_arguments import parse_argument, to_host
 from minrpc.cli.selected import selected
 from minrpc.errors import ConfigurationError
-from minrpc.host.files import check_writable, write_whole
+from minrpc.host.files import check_writable, write_output
 from minrpc.reports.figures import check_target
 from minrpc.targets.options import add_device_options
 from minrpc.tuning.candidates import parse_flags, parse_param
@@ -64,7 +64,7 @@ def main(arguments: argparse.Namespace) -> int:
     made = study(partial(_kernel, arguments), values, selected(arguments).targets, arguments.jobs, sized)
     print(made.markdown())
     if arguments.csv is not None:
-        write_whole(arguments.csv, made.csv())
+        write_output(arguments.csv, made.csv())
     if arguments.plot is not None:
         made.plot(arguments.plot)
     return int(any(row["outcome"] != "correct" for row in made.rows))

@@ -29,6 +29,7 @@ from minrpc.counters.packed_code import packed_function_code
 from minrpc.errors import ConfigurationError, RemoteError
 from minrpc.firmware import Firmware
 from minrpc.host.deadline import Deadline
+from minrpc.host.files import is_special
 from minrpc.library import LoadedLibrary
 from minrpc.pipeline import Device, connect
 from minrpc.program.compiler import Compiler
@@ -94,7 +95,7 @@ def main(arguments: argparse.Namespace) -> int:
     _check_numbers(arguments)
     if arguments.plot:
         check_target(arguments.plot)
-    if arguments.json and arguments.json != STDOUT:
+    if arguments.json and arguments.json != STDOUT and not is_special(arguments.json):
         read_records(arguments.json, missing=[])
     selection = selected(arguments)
     total = Deadline("time", options.total_timeout_s)

@@ -18,7 +18,7 @@ from minrpc.cli.selected import selected
 from minrpc.cycles.core import core_or_reason
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware, build
-from minrpc.host.files import check_writable, write_whole
+from minrpc.host.files import check_writable, write_output
 from minrpc.reports.figures import check_target
 from minrpc.reports.markdown import table
 from minrpc.targets import Target
@@ -291,13 +291,13 @@ def _tune(
         stopped = _try_all(kernel, space, firmware, ports, arguments, results, file)
     found = list(results.values())
     if arguments.t4 is not None:
-        write_whole(arguments.t4, json.dumps(t4(sorted(found, key=_number)), indent=1) + "\n")
+        write_output(arguments.t4, json.dumps(t4(sorted(found, key=_number)), indent=1) + "\n")
     if arguments.plot is not None:
         draw_results(f"{kernel.function} on {target.name}", found, arguments.plot)
     status = _summary(found, checked=kernel.check is not None)
     leader = best(found)
     if arguments.apply is not None and leader is not None:
-        write_whole(arguments.apply, applied(leader.candidate, kernel, arguments.apply))
+        write_output(arguments.apply, applied(leader.candidate, kernel, arguments.apply))
         print(f"\n{leader.candidate}: written to {arguments.apply}")
     core, _ = core_or_reason(target.platform)
     if core and kernel.objective == "cycles":

@@ -16,6 +16,9 @@ from minrpc.program.lines import Line
 TIMER_START: Final = "minrpc_timer_start"
 TIMER_STOP: Final = "minrpc_timer_stop"
 
+FIRMWARES: Final = "{} (firmware)"
+"""The name of a function of the firmware that loaded code has, too."""
+
 CONSTANTS_END: Final = "minrpc_constructors"
 """The symbol behind the code and constants of loaded code."""
 
@@ -60,6 +63,11 @@ class LoadedCode:
         program = self.program
         named = (item._replace(name=program.name_of(item)) for item in program.functions)
         return CodeRange(self.base, self.base + self.size, f"({self.name})"), *named
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The functions' names."""
+        return frozenset(function.name for function in self.functions)
 
     @cached_property
     def flash_size(self) -> int:
@@ -191,8 +199,16 @@ class Image:
         )
 
     def name_of(self, function: CodeRange) -> str:
-        """The function's name; "name (file.c)" for a static function whose name others have, too."""
-        return self.program.name_of(function)
+        """The function's name; "name (file.c)" for a static function whose name others have, too.
+
+        "name (firmware)" for the firmware's own where loaded code has a function of that name.
+        """
+        name = self.program.name_of(function)
+        shared = any(name in code.names for code in self.loaded)
+        return FIRMWARES.format(name) if shared and self._is_own(function) else name
+
+    def _is_own(self, function: CodeRange) -> bool:
+        return self.program.function_at(function.start) == function
 
     def line_at(self, address: int) -> Line | None:
         """The source line of the code at `address`, also of loaded code; None if unknown."""

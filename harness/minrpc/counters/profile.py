@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Final, Literal, Protocol
 
 from minrpc.counters.call_tree import CallTree, Row
-from minrpc.counters.image import Image
+from minrpc.counters.image import FIRMWARES, Image
 from minrpc.counters.qemu_counters import Counts, QemuCounters
 from minrpc.errors import ConfigurationError, HarnessError
 from minrpc.program.lines import Line
@@ -60,7 +60,9 @@ class Profile:
     @cached_property
     def called(self) -> CallTree:
         """The function and its callees; all other instructions are in one node, `CALLING`."""
-        return self.settled.below(self.name, CALLING)
+        names = (self.name, FIRMWARES.format(self.name))
+        name = next((name for name in names if name in self.settled.names), self.name)
+        return self.settled.below(name, CALLING)
 
     @cached_property
     def called_lines(self) -> Mapping[Line | None, int]:

@@ -21,7 +21,7 @@ def write_whole(path: Path, text: str) -> None:
 
     For a symbolic link its target is replaced. /dev/null and other files that are not regular are written to.
     """
-    if _is_special(path):
+    if is_special(path):
         with path.open("w", encoding="utf-8", errors="surrogateescape") as stream:
             stream.write(text)
         return
@@ -37,15 +37,24 @@ def write_whole(path: Path, text: str) -> None:
         raise
 
 
+def write_output(path: Path, text: str) -> None:
+    """As `write_whole`, for a file that the user named. Raises ConfigurationError, which names it."""
+    try:
+        write_whole(path, text)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
 def change_whole(path: Path, change: Callable[[str | None], str]) -> None:
-    """Replace the file's text by `change(text)`; `text` is None if the file does not exist.
+    """Replace the file's text by `change(text)`; `text` is None if the file is missing, or not regular.
 
     Other processes that change the file wait until this change is written, so no change is lost. Raises
     OSError, and what `change` raises.
     """
     with _directory_locked(path.resolve().parent):
         try:
-            text: str | None = path.read_text(encoding="utf-8")
+            # /dev/full would be read for ever.
+            text = None if is_special(path) else path.read_text(encoding="utf-8")
         except FileNotFoundError:
             text = None
         write_whole(path, change(text))
@@ -56,7 +65,7 @@ def check_writable(path: Path) -> None:
     try:
         if path.is_dir():
             raise IsADirectoryError(None, "it is a directory")
-        if _is_special(path):
+        if is_special(path):
             if not os.access(path, os.W_OK):
                 raise PermissionError(None, "it may not be written")
             return
@@ -85,7 +94,7 @@ def _directory_locked(directory: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _is_special(path: Path) -> bool:
+def is_special(path: Path) -> bool:
     """True for a device, a pipe or a socket, which must not be replaced by a file."""
     return path.exists() and not path.is_file() and not path.is_dir()
 

@@ -68,7 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(ReportForTwister(config))
     coverage = option_names.option_of(config, "coverage")
     if coverage and not workers.is_worker(config):
-        _start_coverage(Path(coverage))
+        start_coverage(Path(coverage))
     page = option_names.option_of(config, "report")
     if page and not workers.is_worker(config):
         from minrpc.plugin.run_page import check_page
@@ -91,16 +91,17 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     return workers.free_boards(_run(config).selection.targets)
 
 
-def _start_coverage(file: Path) -> None:
+def start_coverage(file: Path) -> None:
     """Empty the file, to which each device adds its lines when it is stopped."""
     from minrpc.errors import ConfigurationError
-    from minrpc.host.files import check_writable
+    from minrpc.host.files import check_writable, is_special
 
     try:
         check_writable(file)
     except ConfigurationError as error:
         raise pytest.UsageError(str(error)) from error
-    file.unlink(missing_ok=True)
+    if not is_special(file):
+        file.unlink(missing_ok=True)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -149,9 +150,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     tell_junit(session.config, run.tally)
     page = option_names.option_of(session.config, "report")
     if page:
+        from minrpc.errors import ConfigurationError
         from minrpc.plugin.run_page import write_page
 
-        write_page(Path(page), run.tally)
+        try:
+            write_page(Path(page), run.tally)
+        except ConfigurationError as error:
+            pytest.exit(str(error), returncode=pytest.ExitCode.INTERNAL_ERROR)
     if none_ran(session.config, run.tally) and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

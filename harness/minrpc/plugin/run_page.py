@@ -13,7 +13,7 @@ import pytest
 
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware
-from minrpc.host.files import check_writable, write_whole
+from minrpc.host.files import check_writable, write_output
 from minrpc.library import CLibrary
 from minrpc.plugin.tally import Tally
 from minrpc.publish.html_page import html_page
@@ -120,7 +120,7 @@ def write_page(file: Path, tally: Tally) -> None:
         ],
         tests=[Tested(test=name, **test) for name, test in sorted(tally.tests.items())],
     )
-    write_whole(file, _WRITERS[file.suffix](run))
+    write_output(file, _WRITERS[file.suffix](run))
 
 
 def _part(name: str, noted: Mapping[str, Any], loaded: Mapping[str, Mapping[str, int]]) -> PlatformPart:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from minrpc.errors import ConfigurationError
-from minrpc.host.files import check_writable
+from minrpc.host.files import check_writable, unwritable
 
 FORMATS: Final = (".pdf", ".png", ".svg")
 
@@ -27,8 +27,16 @@ def check_target(target: Path) -> None:
 
 
 def new_figure(width: float, height: float) -> Any:  # noqa: ANN401 - a class of a package that may be missing
-    """An empty figure, sizes in inches. Save it with `savefig`; it has no window and no global state."""
+    """An empty figure, sizes in inches. Save it with `save_figure`; it has no window and no global state."""
     return _figure_class()(figsize=(width, height), layout="constrained")
+
+
+def save_figure(figure: Any, target: Path) -> None:  # noqa: ANN401
+    """Save a figure of `new_figure`. Raises ConfigurationError."""
+    try:
+        figure.savefig(target)
+    except OSError as error:
+        raise unwritable(target, error) from error
 
 
 def _figure_class() -> Any:  # noqa: ANN401

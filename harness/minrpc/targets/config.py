@@ -44,7 +44,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -71,27 +71,38 @@ _CHOICES = {
 _NONE = "none"
 _NAME = re.compile(r"[A-Za-z0-9][\w.+-]*")
 _TABLES = ("platforms", "device", "firmware", "libraries", "limits")
-_NEW_BOARD = {"port": "zephyr", "starts": "board"}
+_NEW_BOARD = Platform("", port="zephyr", starts="board")
 
 
-def load_platforms(user_toml: str | Path | None = None) -> dict[str, Platform]:
+class Platforms(dict[str, Platform]):
+    """All platforms by name.
+
+    new: with what the files say for all platforms, the base of a board that no entry names.
+    """
+
+    def __init__(self, named: Mapping[str, Platform], new: Platform = _NEW_BOARD) -> None:
+        super().__init__(named)
+        self.new = new
+
+
+def load_platforms(user_toml: str | Path | None = None) -> Platforms:
     """All platforms by name: the harness's, with the user's files merged over them.
 
     user_toml: read instead of the nearest minrpc.toml; must exist.
     Raises ConfigurationError, which names the file and the key.
     """
-    platforms = dict(PLATFORMS)
+    platforms = Platforms(PLATFORMS)
     for path in _files(user_toml):
         platforms = merge(platforms, read_toml(path), str(path), path.absolute().parent)
     return platforms
 
 
-def find_platform(platforms: Mapping[str, Platform], name: str) -> Platform:
+def find_platform(platforms: Platforms, name: str) -> Platform:
     """The platform `name`; if there is none, a platform for the Zephyr board of that name, which the build
     looks for."""
     if name in platforms:
         return platforms[name]
-    return Platform(name, port="zephyr", starts="board", zephyr_board=name)
+    return replace(platforms.new, name=name, zephyr_board=name)
 
 
 def unknown_platform(name: str, boards: str) -> ConfigurationError:
@@ -105,26 +116,29 @@ def unknown_platform(name: str, boards: str) -> ConfigurationError:
     return ConfigurationError(f"there is no platform {name!r}", details=[boards], next_step=step)
 
 
-def merge(
-    platforms: Mapping[str, Platform], document: Mapping[str, Any], origin: str, directory: Path
-) -> dict[str, Platform]:
+def merge(platforms: Platforms, document: Mapping[str, Any], origin: str, directory: Path) -> Platforms:
     """`platforms` with the entries of a parsed TOML `document` merged over them.
 
     origin: the file's name, for messages. directory: the file's directory; paths in it are relative to this.
     """
     _check_keys(document, _TABLES, origin, "")
     options = _options(document.get("device", {}), origin, "device")
-    merged = {name: _with_options(platform, options) for name, platform in platforms.items()}
+    merged = _each(platforms, lambda platform: _with_options(platform, options))
     entries = document.get("platforms", {})
     if not isinstance(entries, Mapping):
         raise ConfigurationError(f"{origin}: platforms must be a table, [platforms.NAME]")
     for name, entry in entries.items():
-        merged[name] = _merge_one(merged, name, entry, options, origin, directory)
+        merged[name] = _merge_one(merged, name, entry, origin, directory)
     own = _for_all(document.get("firmware", {}), origin, directory)
     libraries = _libraries(document.get("libraries", {}), origin, directory)
     if own or libraries:
-        merged = {name: _with_own(option, own, libraries, directory) for name, option in merged.items()}
+        return _each(merged, lambda platform: _with_own(platform, own, libraries, directory))
     return merged
+
+
+def _each(platforms: Platforms, change: Callable[[Platform], Platform]) -> Platforms:
+    changed = {name: change(platform) for name, platform in platforms.items()}
+    return Platforms(changed, change(platforms.new))
 
 
 def _libraries(tables: object, origin: str, directory: Path) -> tuple[NamedLibrary, ...]:
@@ -174,15 +188,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigurationError(f"{path} is not valid TOML: {error}") from error
 
 
-def _merge_one(
-    platforms: Mapping[str, Platform],
-    name: str,
-    entry: object,
-    for_all: Mapping[str, Any],
-    origin: str,
-    directory: Path,
-) -> Platform:
-    """The platform of one entry. for_all: the options of [device]."""
+def _merge_one(platforms: Platforms, name: str, entry: object, origin: str, directory: Path) -> Platform:
+    """The platform of one entry."""
     where = f"platforms.{name}"
     if not _NAME.fullmatch(name):
         step = "a name is of letters, digits, and _ . + - after the first"
@@ -197,7 +204,7 @@ def _merge_one(
         for key, value in entry.items()
         if key not in FILE_OPTIONS
     }
-    base = _base(platforms, name, given.pop("extends", None), for_all, f"{origin}: {where}.extends")
+    base = _base(platforms, name, given.pop("extends", None), f"{origin}: {where}.extends")
     values = base | given | {"name": name, "project": str(directory)}
     _check_whole(values, f"{origin}: {where}")
     return _with_options(Platform(**values), options)
@@ -254,17 +261,10 @@ def _with_options(platform: Platform, options: Mapping[str, Any]) -> Platform:
     return replace(platform, device_options=tuple(merged.items()))
 
 
-def _base(
-    platforms: Mapping[str, Platform],
-    name: str,
-    extends: str | None,
-    for_all: Mapping[str, Any],
-    where: str,
-) -> dict[str, Any]:
-    """The fields that an entry changes. for_all: the options of a platform that is new."""
+def _base(platforms: Platforms, name: str, extends: str | None, where: str) -> dict[str, Any]:
+    """The fields that an entry changes."""
     if extends is None:
-        new = {**_NEW_BOARD, "device_options": tuple(for_all.items())}
-        return asdict(platforms[name]) if name in platforms else new
+        return asdict(platforms.get(name, platforms.new))
     if extends not in platforms:
         raise ConfigurationError(f"{where}: there is no platform {extends!r} before this one")
     return asdict(platforms[extends])

@@ -129,7 +129,11 @@ def boards_for(boards: tuple[HardwareBoard, ...], *names: str) -> tuple[Hardware
 def _is_connected(where: str, entry: object) -> bool:
     if not isinstance(entry, Mapping):
         raise ConfigurationError(f"{where} is no table of a board's facts")
-    return bool(entry.get("connected", True)) and bool(entry.get("serial") or entry.get("serial_pty"))
+    has_link = bool(entry.get("serial") or entry.get("serial_pty"))
+    if entry.get("connected") and not has_link:
+        step = "name its port, or write connected: false"
+        raise ConfigurationError(f"{where} is connected, without serial: or serial_pty:", next_step=step)
+    return has_link and bool(entry.get("connected", True))
 
 
 def _board(where: str, entry: Mapping[str, Any]) -> HardwareBoard:

@@ -146,7 +146,7 @@ class Target:
         if attached and name not in platforms:
             built = given.get("hardware_map") is not None or given.get("flash", "never") != "never"
             board = name if name and built else ""
-            platform = Platform(name or UNKNOWN_BOARD, port="zephyr", starts="board", zephyr_board=board)
+            platform = replace(platforms.new, name=name or UNKNOWN_BOARD, zephyr_board=board)
             return cls.of(platform, **given)
         return cls.of(find_platform(platforms, name or UNKNOWN_BOARD), **given)
 

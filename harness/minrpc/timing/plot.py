@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from minrpc.reports.figures import new_figure
+from minrpc.reports.figures import new_figure, save_figure
 from minrpc.timing.compare import Change, Comparison
 from minrpc.timing.measurement import Measurement
 from minrpc.timing.record import TimingRecord
@@ -24,7 +24,7 @@ def draw_samples(record: TimingRecord, target: Path) -> None:
     _draw_order(order, item)
     spread.hist(item.cycles_per_call, bins="auto", orientation="horizontal", color=_COLOURS["head"])
     spread.set_xlabel("repeats")
-    figure.savefig(target)
+    save_figure(figure, target)
 
 
 def _draw_order(axes: Any, measurement: Measurement) -> None:  # noqa: ANN401
@@ -51,7 +51,7 @@ def draw_comparison(comparison: Comparison, target: Path) -> None:
     panels = figure.subplots(max(1, len(changes)), 1, squeeze=False)[:, 0]
     for axes, change in zip(panels, changes, strict=False):
         _draw_change(axes, change)
-    figure.savefig(target)
+    save_figure(figure, target)
 
 
 def _draw_change(axes: Any, change: Change) -> None:  # noqa: ANN401

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from minrpc.reports.figures import new_figure
+from minrpc.reports.figures import new_figure, save_figure
 from minrpc.tuning.candidates import CandidateResult, pareto
 
 _ONE: Final = "#868e96"
@@ -51,4 +51,4 @@ def draw_results(title: str, results: Sequence[CandidateResult], target: Path) -
     for axes in (order, plane):
         axes.ticklabel_format(useOffset=False)
         axes.legend(fontsize=8)
-    figure.savefig(target)
+    save_figure(figure, target)

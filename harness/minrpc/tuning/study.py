@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import build
-from minrpc.reports.figures import check_target, new_figure
+from minrpc.reports.figures import check_target, new_figure, save_figure
 from minrpc.reports.markdown import table
 from minrpc.targets import Target
 from minrpc.tuning.candidates import CandidateResult, Space
@@ -90,7 +90,7 @@ class Study:
         axes.set_xlabel(x)
         axes.set_ylabel(y)
         axes.legend(fontsize=8)
-        figure.savefig(target)
+        save_figure(figure, Path(target))
 
     def _lines(self, x: str, y: str) -> dict[str, list[tuple[Any, float]]]:
         lines: dict[str, list[tuple[Any, float]]] = {}

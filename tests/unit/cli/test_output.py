@@ -153,6 +153,21 @@ def test_a_full_disk_is_told_in_a_line(tmp_path: Path) -> None:
     assert run.stderr == "minrpc: standard output can't be written: No space left on device\n"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("platforms", "--json", "/dev/full"),
+        (*TIME, "--json", "/dev/full"),
+        ("size", "--platform", "posix", "--treemap", "/dev/full"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_full_disk_is_blamed_on_the_file_that_was_named(minrpc: Minrpc, words: tuple[str, ...]) -> None:
+    status, _, err = minrpc(*words)
+    assert status == 2
+    assert "minrpc: /dev/full can't be written: No space left on device" in err
+
+
 def test_a_locale_without_our_letters(tmp_path: Path) -> None:
     plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     run = subprocess.run(command(*TIME, **plain), cwd=tmp_path, capture_output=True, check=True)

@@ -139,6 +139,19 @@ def test_static_functions_of_a_name_in_loaded_code_have_rows_of_their_own(tmp_pa
     assert code.function_at(1 << 20) is None
 
 
+def test_a_function_of_the_firmware_that_loaded_code_has_too_has_a_row_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "a.c").write_text(STATIC + "int main(void) { volatile int x = 1; return twice(&x); }\n")
+    subprocess.run(["cc", "-O1", "-g", "-no-pie", "a.c", "-o", "made"], check=True, cwd=tmp_path)
+    made = Image(tmp_path / "made")
+    (own,) = (function for function in made.functions if function.name == "twice")
+    assert made.name_of(own) == "twice"
+    subprocess.run(["cc", "-O1", "-g", "-c", "a.c", "-o", "a.o"], check=True, cwd=tmp_path)
+    code = LoadedCode(1 << 40, 1 << 20, "a", (tmp_path / "a.o").read_bytes())
+    made.loaded.append(code)
+    (loaded,) = (function for function in code.functions if function.name == "twice")
+    assert (made.name_of(own), made.name_of(loaded)) == ("twice (firmware)", "twice")
+
+
 def test_a_public_function_keeps_its_name_beside_a_static_of_that_name(tmp_path: Path) -> None:
     (tmp_path / "a.c").write_text(STATIC + "int f(volatile int *x) { return twice(x); }\n")
     (tmp_path / "b.c").write_text(

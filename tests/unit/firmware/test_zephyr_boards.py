@@ -19,6 +19,7 @@ from minrpc.firmware.zephyr_boards import (
     resolved,
 )
 from minrpc.targets import find_platform
+from minrpc.targets.config import Platforms
 
 UART0 = Uart("uart0", "/soc/uart@40004000", 0, 115200)
 UART1 = Uart("uart1", "/soc/uart@40005000", 1, 9600)
@@ -110,7 +111,7 @@ def test_a_platform_that_is_whole_is_left_alone(name: str) -> None:
 
 def test_a_name_that_nothing_has() -> None:
     with pytest.raises(ConfigurationError, match="there is no platform 'posxi'") as caught:
-        resolved(find_platform(PLATFORMS, "posxi"))
+        resolved(find_platform(Platforms(PLATFORMS), "posxi"))
     assert "did you mean posix" in caught.value.next_step
 
 

@@ -7,11 +7,13 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from minrpc import ConfigurationError
-from minrpc.host.files import change_whole, check_writable, write_whole
-from minrpc.reports.figures import check_target
+from minrpc.host.files import change_whole, check_writable, write_output, write_whole
+from minrpc.plugin.hooks import start_coverage
+from minrpc.reports.figures import check_target, save_figure
 
 
 def test_a_file_is_replaced_and_keeps_its_mode(tmp_path: Path) -> None:
@@ -74,3 +76,29 @@ def test_a_picture_is_refused_before_the_work_where_nothing_can_be_written() -> 
         pytest.skip("there is no directory that nobody may write to")
     with pytest.raises(ConfigurationError, match="can't be written"):
         check_target(Path("/proc/self/times.png"))
+
+
+def test_a_full_disk_is_blamed_on_the_file_that_was_named() -> None:
+    full = "/dev/full can't be written: No space left on device"
+    with pytest.raises(ConfigurationError, match=full):
+        write_output(Path("/dev/full"), "text")
+    with Path("/dev/full").open("w") as stream, pytest.raises(ConfigurationError, match=full):
+        save_figure(SimpleNamespace(savefig=lambda _: os.write(stream.fileno(), b"text")), Path("/dev/full"))
+
+
+def test_a_special_file_has_no_text_to_change() -> None:
+    """/dev/full has no end."""
+    before: list[str | None] = [""]
+
+    def changed(text: str | None) -> str:
+        before.append(text)
+        return ""
+
+    change_whole(Path("/dev/zero"), changed)
+    assert before[-1] is None
+
+
+def test_a_special_file_is_no_coverage_of_before(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "lines.info")
+    start_coverage(tmp_path / "lines.info")
+    assert (tmp_path / "lines.info").is_fifo()

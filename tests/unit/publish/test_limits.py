@@ -11,7 +11,7 @@ from minrpc import ConfigurationError, Sample
 from minrpc.cli import main
 from minrpc.publish.limits import broken_limits, idle_limits, unchecked_limits
 from minrpc.targets import load_limits
-from minrpc.targets.config import merge
+from minrpc.targets.config import Platforms, merge
 from minrpc.targets.limits import Limit, limits_of
 from minrpc.timing import TimingRecord
 from minrpc.timing.compare import compare
@@ -149,7 +149,7 @@ def test_they_are_of_the_nearest_file_and_no_platforms(
     assert load_limits() == ()
     (tmp_path / "minrpc.toml").write_text('[limits]\nflash = 100\nexp.instructions = "+2%"\n')
     assert [limit.key for limit in load_limits()] == ["limits.flash", "limits.exp.instructions"]
-    assert merge({}, {"limits": {"flash": 1}}, "minrpc.toml", tmp_path) == {}
+    assert merge(Platforms({}), {"limits": {"flash": 1}}, "minrpc.toml", tmp_path) == {}
 
 
 def test_compare_fails_and_tells_github(

@@ -53,12 +53,12 @@ def test_the_cause_is_said_in_words(line: str, cause: str) -> None:
         ("fatal: SIGSEGV at pc 0x1460040, sp 0x7ffc5eb7d878, code 1, address 0x10, write", True),
         (
             "Page fault at address 0x10 (error code 0x2)\nEIP: 0x03ef2042\n"
-            "fatal: CPU exception (reason 0) at pc 0x3ef2042, sp 0x3eefec0, address 0x10 in minrpc",
+            "fatal: CPU exception (reason 0) at pc 0x3ef2042, lr 0x0, sp 0x3eefec0, address 0x10 in minrpc",
             True,
         ),
         (
             "Page fault at address 0x10 (error code 0x0)\nEIP: 0x03ef2042\n"
-            "fatal: CPU exception (reason 0) at pc 0x3ef2042, sp 0x3eefec0, address 0x10 in minrpc",
+            "fatal: CPU exception (reason 0) at pc 0x3ef2042, lr 0x0, sp 0x3eefec0, address 0x10 in minrpc",
             False,
         ),
     ],

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 from minrpc import PLATFORMS, ConfigurationError, Platform
-from minrpc.targets import find_platform, load_platforms
-from minrpc.targets.config import merge, unknown_platform
+from minrpc.targets import Target, find_platform, load_platforms
+from minrpc.targets.config import Platforms, merge, unknown_platform
 
 
-def merged(text: str) -> dict[str, Platform]:
-    return merge(PLATFORMS, tomllib.loads(text), "my.toml", Path())
+def merged(text: str) -> Platforms:
+    return merge(Platforms(PLATFORMS), tomllib.loads(text), "my.toml", Path())
 
 
 @pytest.fixture(autouse=True)
@@ -119,8 +119,28 @@ def test_a_file_that_is_not_there_or_no_toml(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_may_be_a_boards() -> None:
-    found = find_platform(PLATFORMS, "mps2/an521/cpu0")
+    found = find_platform(Platforms(PLATFORMS), "mps2/an521/cpu0")
     assert (found.port, found.zephyr_board, found.arch) == ("zephyr", "mps2/an521/cpu0", "")
+
+
+def test_a_board_without_an_entry_has_what_the_files_say_of_all(tmp_path: Path) -> None:
+    (tmp_path / "config" / "minrpc").mkdir(parents=True)
+    home = tmp_path / "config" / "minrpc" / "platforms.toml"
+    home.write_text('[device]\ncall_timeout_s = 7\n[firmware]\ndefines = ["ALL"]\n')
+    (tmp_path / "dsp.c").touch()
+    (tmp_path / "minrpc.toml").write_text(
+        '[libraries.dsp]\nsources = ["dsp.c"]\n[platforms.mine]\nzephyr_board = "x"\n'
+    )
+    platforms = load_platforms()
+    new = find_platform(platforms, "qemu_riscv32")
+    assert new == replace(
+        platforms["mine"], name="qemu_riscv32", zephyr_board="qemu_riscv32", project=str(tmp_path)
+    )
+    attached = Target.named("of_the_lab", serial_port="/dev/ttyACM0")
+    for platform in (new, attached.platform):
+        assert [library.name for library in platform.named_libraries] == ["dsp"]
+        assert platform.defines == ("ALL",)
+    assert attached.call_timeout_s == 7.0
 
 
 def test_an_unknown_platform_gets_near_names() -> None:

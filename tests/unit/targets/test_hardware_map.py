@@ -88,6 +88,7 @@ def test_a_board_by_each_of_its_names(boards: tuple[HardwareBoard, ...]) -> None
             "- {connected: true, serial: /dev/a}",
             "entry 1: platform: must be a board's name, or a list, not None",
         ),
+        ("- {connected: true, platform: x}", "entry 1 is connected, without serial: or serial_pty:"),
         ("- {serial: /dev/a, platform: x, runer: y}", "entry 1: runer: unknown key"),
         ("- {serial: /dev/a, platform: x, script_param: 3}", "script_param: must give seconds"),
         (

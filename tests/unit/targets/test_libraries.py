@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from minrpc import PLATFORMS, ConfigurationError
 from minrpc.targets import options_from
-from minrpc.targets.config import merge
+from minrpc.targets.config import Platforms, merge
 from minrpc.targets.libraries import NamedLibrary
 
 
 def libraries(text: str, directory: Path) -> tuple[NamedLibrary, ...]:
-    return merge(PLATFORMS, tomllib.loads(text), "my.toml", directory)["posix"].named_libraries
+    return merge(Platforms(PLATFORMS), tomllib.loads(text), "my.toml", directory)["posix"].named_libraries
 
 
 @pytest.fixture
@@ -84,6 +84,6 @@ def test_what_is_wrong_is_named(text: str, message: str, project: Path) -> None:
 )
 def test_an_option_says_how_for_all(given: str | None, linked: list[bool], project: Path) -> None:
     text = '[libraries.a]\nsources = ["fir.c"]\n[libraries.b]\nsources = ["biquad.c"]\nlinked = false'
-    platform = merge(PLATFORMS, tomllib.loads(text), "my.toml", project)["posix"]
+    platform = merge(Platforms(PLATFORMS), tomllib.loads(text), "my.toml", project)["posix"]
     target = options_from({"libraries_as": given}).target(platform)
     assert [named_library.linked for named_library in target.platform.named_libraries] == linked

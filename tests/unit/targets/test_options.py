@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
-from minrpc import PLATFORMS, ConfigurationError, Platform, Target
+from minrpc import PLATFORMS, ConfigurationError, Target
 from minrpc.targets import Options, TargetFields, options_from
-from minrpc.targets.config import merge
+from minrpc.targets.config import Platforms, merge
 from minrpc.targets.option_table import DEVICE_OPTIONS
 from minrpc.targets.options import add_device_options, split_names
 
@@ -65,8 +65,8 @@ def test_each_is_a_keyword_of_python() -> None:
     assert {option.field for option in DEVICE_OPTIONS.values()} <= fields
 
 
-def in_file(text: str) -> dict[str, Platform]:
-    return merge(PLATFORMS, tomllib.loads(text), "my.toml", Path("/project"))
+def in_file(text: str) -> Platforms:
+    return merge(Platforms(PLATFORMS), tomllib.loads(text), "my.toml", Path("/project"))
 
 
 def test_a_file_sets_them_and_a_platform_over_that() -> None:

@@ -6,6 +6,9 @@
 #include <errno.h>
 #include <string.h>
 
+#if defined(CONFIG_CPU_CORTEX_M)
+#include <cmsis_core.h>
+#endif
 #include <zephyr/device.h>
 #include <zephyr/kernel.h>
 #include <zephyr/linker/linker-defs.h>
@@ -26,6 +29,7 @@
 #include "log_console.h"
 #include "restart.h"
 #include "stack_guard.h"
+#include "trap_stack.h"
 
 #define CAN_RESTART (IS_ENABLED(CONFIG_REBOOT) || IS_ENABLED(CONFIG_ARCH_POSIX))
 /* The byte with which the kernel fills stacks. */
@@ -68,10 +72,38 @@ static Z_KERNEL_STACK_DEFINE_IN(stack, CONFIG_MINRPC_STACK_SIZE, Z_GENERIC_SECTI
 static K_KERNEL_STACK_DEFINE(stack, CONFIG_MINRPC_STACK_SIZE);
 #endif
 
+/*
+ * A function may ask the client while it has masked interrupts. The kernel's own lock ends where a
+ * thread waits, but PRIMASK stays, and no byte would come or go: so it is put off meanwhile.
+ */
+static uint32_t interrupts_let(void)
+{
+#if defined(CONFIG_CPU_CORTEX_M)
+	uint32_t before = __get_PRIMASK();
+
+	__enable_irq();
+	return before;
+#else
+	return 0U;
+#endif
+}
+
+static void interrupts_as(uint32_t before)
+{
+#if defined(CONFIG_CPU_CORTEX_M)
+	__set_PRIMASK(before);
+#else
+	ARG_UNUSED(before);
+#endif
+}
+
 static int port_write(void *context, const uint8_t *data, uint32_t size)
 {
+	uint32_t before = interrupts_let();
+
 	ARG_UNUSED(context);
 	minrpc_link_write(data, size);
+	interrupts_as(before);
 	return 0;
 }
 
@@ -99,9 +131,12 @@ static uint32_t port_pending(void *context, uint32_t from, const uint8_t **data)
 #if MINRPC_ASK
 static uint32_t port_receive(void *context, const uint8_t **data)
 {
+	uint32_t before = interrupts_let();
+
 	ARG_UNUSED(context);
 	minrpc_link_consume(handed);
 	handed = minrpc_link_wait(data);
+	interrupts_as(before);
 	return handed;
 }
 #endif
@@ -284,6 +319,7 @@ int minrpc_start(struct minrpc_library library)
 	minrpc_log_console_init();
 	minrpc_double_fault_init();
 	minrpc_stack_guard_init();
+	minrpc_trap_stack_init();
 	error = minrpc_port_clock_init();
 	if (error == 0) {
 		error = minrpc_link_init();

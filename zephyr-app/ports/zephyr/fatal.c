@@ -13,6 +13,7 @@
 #include <minrpc/zephyr.h>
 
 #include "device.h"
+#include "fatal.h"
 #include "link.h"
 #include "restart.h"
 
@@ -103,11 +104,36 @@ static uintptr_t fault_address(unsigned int reason)
 #endif
 }
 
-/* The error code of an x86 exception, if it has one; 0 elsewhere. */
+/* Names of two values: as a RISC-V's registers are called, and elsewhere. */
+#if defined(CONFIG_RISCV)
+#define LINK  "ra"
+#define CAUSE "mcause"
+#else
+#define LINK  "lr"
+#define CAUSE "code"
+#endif
+
+/* The return address in a register, which an x86 does not have; 0 when that is not known. */
+static uintptr_t link_register(const struct arch_esf *esf)
+{
+#if defined(CONFIG_CPU_CORTEX_M)
+	return esf == NULL ? 0U : esf->basic.lr;
+#elif defined(CONFIG_RISCV)
+	return esf == NULL ? 0U : esf->ra;
+#else
+	ARG_UNUSED(esf);
+	return 0U;
+#endif
+}
+
+/* What the processor has to say besides: an x86 of some exceptions, a RISC-V of all; 0 elsewhere. */
 static unsigned int error_code(const struct arch_esf *esf)
 {
 #if defined(CONFIG_X86) && !defined(CONFIG_X86_64)
 	return esf == NULL ? 0U : esf->errorCode;
+#elif defined(CONFIG_RISCV)
+	ARG_UNUSED(esf);
+	return (unsigned int)(csr_read(mcause) & CONFIG_RISCV_MCAUSE_EXCEPTION_MASK);
 #else
 	ARG_UNUSED(esf);
 	return 0U;
@@ -132,22 +158,26 @@ static const char *place(const struct arch_esf *esf)
 	return name != NULL && name[0] != '\0' ? name : "a thread without name";
 }
 
-void minrpc_fatal(unsigned int reason, const struct arch_esf *esf)
+void minrpc_fatal_at(unsigned int reason, const struct arch_esf *esf, uintptr_t sp)
 {
 	char text[TEXT_SIZE];
-	uintptr_t sp = stack_pointer(esf);
 
 	minrpc_text(text, sizeof(text),
-		    "fatal: %s (reason %u) at pc 0x%lx, sp 0x%lx, address 0x%lx, code %u in %s; "
-		    "restarting",
+		    "fatal: %s (reason %u) at pc 0x%lx, " LINK " 0x%lx, sp 0x%lx, "
+		    "address 0x%lx, " CAUSE " %u in %s; restarting",
 		    reason_name(reason), reason, (unsigned long)program_counter(esf),
-		    (unsigned long)sp, (unsigned long)fault_address(reason), error_code(esf),
-		    place(esf));
+		    (unsigned long)link_register(esf), (unsigned long)sp,
+		    (unsigned long)fault_address(reason), error_code(esf), place(esf));
 	printk("%s\n", text);
 	minrpc_link_poll_only();
 	minrpc_device_last_words(text, strlen(text));
 	minrpc_device_callers(sp);
 	minrpc_restart();
+}
+
+void minrpc_fatal(unsigned int reason, const struct arch_esf *esf)
+{
+	minrpc_fatal_at(reason, esf, stack_pointer(esf));
 }
 
 #ifdef CONFIG_MINRPC_FATAL_HANDLER

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from minrpc.reports.figures import new_figure
+from minrpc.reports.figures import new_figure, save_figure
 from minrpc.timing.units import quantity
 from minrpc.tvm.code.models import ModelRun
 
@@ -36,4 +36,4 @@ def draw_runs(runs: Mapping[str, ModelRun], target: Path) -> None:
         axes.invert_yaxis()
         axes.set_xlabel("s")
         axes.set_title(f"{platform}: {quantity(run.whole.clock.seconds(run.cycles), 's')} a run", fontsize=9)
-    figure.savefig(target)
+    save_figure(figure, target)
