@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -24,6 +25,8 @@ pytest_plugins = ["pytester"]
 _PASSED: Final = "tests/passed"
 # Distributions that some tests need and that are not in any extra.
 _NO_EXTRA: Final = {"torch"}
+# Source trees of others that some tests need: the variable of the environment that names the directory.
+_TREES: Final = {"cmsis-nn": "CMSIS_NN"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,7 +46,8 @@ def pytest_configure(config: pytest.Config) -> None:
     # A shell's background jobs ignore SIGINT, and each process that a test interrupts would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for line in (
-        "extra(name): skipped unless all packages of this extra of minrpc-harness are installed",
+        "extra(name): skipped unless all packages of this extra of minrpc-harness are installed, or, for"
+        " cmsis-nn, unless CMSIS_NN names its source tree",
         "slow: left out without --all, unless its file is named on the command line",
         "once: as slow, on all default platforms but the first",
     ):
@@ -103,6 +107,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     one line of the summary."""
     for mark in item.iter_markers("extra"):
         (extra,) = mark.args
+        if extra in _TREES:
+            if not os.environ.get(_TREES[extra]):
+                pytest.skip(f"no source tree of {extra}: {_TREES[extra]}=DIR names it")
+            continue
         if missing := _missing_packages(extra):
             what = extra if extra in _NO_EXTRA else f"-e '.[{extra}]'"
             pytest.skip(f"not installed: {missing} (pip install {what})")

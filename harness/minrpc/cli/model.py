@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -70,6 +71,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="all|NAME[,NAME...]",
         help="further counters for each operator: under QEMU instructions, loads, cache_misses, ...",
     )
+    add(
+        "--cmsis-nn",
+        type=Path,
+        metavar="DIR",
+        help="root of CMSIS-NN's source tree: its kernels compute the quantized operators",
+    )
     add("--repeat", type=int, default=3, metavar="N", help="repeats of each measurement (default 3)")
     add("--plot", type=Path, metavar="FILE", help="draw the operators' times, as PNG, SVG or PDF")
     add(
@@ -107,6 +114,7 @@ def main(arguments: argparse.Namespace) -> int:
             shapes={name: _extents(name, text) for name, text in _named("--shape", arguments.shape)},
             constants={name: _numbers(name, text) for name, text in _named("--constant", arguments.constant)},
             weighed=weigh,
+            cmsis_nn=arguments.cmsis_nn,
         )
     except DeviceMemoryError:
         if len(refused) < 2:
@@ -124,7 +132,11 @@ def main(arguments: argparse.Namespace) -> int:
     inputs = read_inputs(given, model.plan) if given else model.random_inputs(arguments.seed)
     if model.module is not None:
         _begins("compute", "the expected outputs, by TVM on this machine")
-    expected = {"TVM": model.on_host(inputs), "onnxruntime": model.by_onnxruntime(inputs)}
+    expected = {
+        "LiteRT": model.by_litert(inputs),
+        "TVM": model.on_host(inputs),
+        "onnxruntime": model.by_onnxruntime(inputs),
+    }
     ran, rows = [], []
     for target in selection.targets:
         if target.name in refused:
@@ -241,6 +253,10 @@ def _begins(stage: str, what: str = "") -> None:
 def _describe(model: Model) -> None:
     plan = model.plan
     print(f"{plan.name}: {len(plan.operators)} operators, weights {count(plan.constant_bytes)} bytes")
+    if model.kernels or model.left:
+        print(f"  CMSIS-NN computes {len(model.kernels)} of {len(plan.operators)} operators")
+    for reason, number in Counter(model.left).items():
+        print(f"  TVM computes {reason}" + (f" ({number} times)" if number > 1 else ""))
     for kind, tensors in (("input", plan.inputs), ("output", plan.outputs)):
         for name, tensor in tensors:
             own = plan.called.get(f"{kind}s.{name}")
@@ -287,16 +303,25 @@ def _run(
             _begins("run", f"and time {len(model.plan.operators)} operators")
             run = loaded.measure(inputs, repeat=arguments.repeat, counters=counters)
         info = device.info()
-    found = {name: difference(run.outputs[name], due) for name, due in expected["TVM"].items()}
+    steps = model.litert_steps
+    by_tvm = witnessed if model.kernels else difference
+    found = {name: by_tvm(run.outputs[name], due) for name, due in expected["TVM"].items()}
     second = {name: witnessed(run.outputs[name], due) for name, due in expected["onnxruntime"].items()}
-    passed = all(item.right for item in (*found.values(), *second.values()))
+    third = {name: witnessed(run.outputs[name], due, steps) for name, due in expected["LiteRT"].items()}
+    judged = [*second.values(), *(third or found).values()]
+    passed = all(item.right for item in judged)
     for name in run.outputs if not found else ():
         print(f"  {name:<8} not compared: TVM of today can't run the archive's model")
     for name, item in found.items():
-        print(f"  {name:<8} {item}")
+        otherwise = f"{item.size} from TVM's, whose floats round otherwise"
+        print(f"  {name:<8} {otherwise if third else item}")
     for name, item in second.items():
         told = item.told("onnxruntime's")
         print(f"  {name:<8} {told}, against onnxruntime")
+    for name, item in third.items():
+        told = item.told("LiteRT's")
+        allowed = f"up to {count(steps)} steps of rounding are right" if steps else "bit for bit"
+        print(f"  {name:<8} {told}, against LiteRT, {allowed}")
     each, unit = _unit(run)
     seconds = quantity(run.whole.clock.seconds(run.cycles), "s")
     print(f"  time     {seconds} a run, {count(round(run.cycles / each))} {unit}")
@@ -304,6 +329,7 @@ def _run(
     io, static = count(run.io_bytes), count(run.static_bytes)
     ram = f"{count(run.workspace_bytes)} bytes of workspace, {static} of variables"
     print(f"  RAM      {ram}, {io} of inputs and outputs")
+    print(f"           {count(run.least_workspace_bytes)} bytes of the workspace are needed at once")
     peak = f"{count(info.arena_peak)} bytes at the most"
     print(f"           {peak}" + (f", stack {count(info.stack_peak)}" if info.stack_size else ""))
     print()
@@ -311,6 +337,8 @@ def _run(
     print()
     return run, _as_json(target, run, {name: item.error for name, item in found.items()}, passed) | {
         "onnxruntime_errors_ratio": {name: item.error for name, item in second.items()} or None,
+        "litert_errors_ratio": {name: item.error for name, item in third.items()} or None,
+        "cmsis_nn_operators": len(model.kernels),
         "arena_peak_bytes": info.arena_peak,
         "stack_peak_bytes": info.stack_peak or None,
         "weights_in": arguments.weights,
@@ -393,6 +421,7 @@ def _as_json(target: Target, run: ModelRun, errors: dict[str, float | None], pas
         "weight_bytes": run.weight_bytes,
         "static_bytes": run.static_bytes,
         "workspace_bytes": run.workspace_bytes,
+        "least_workspace_bytes": run.least_workspace_bytes,
         "io_bytes": run.io_bytes,
         "operators": [
             {

@@ -80,7 +80,7 @@ def measured(*cycles: int) -> Measurement:
 def test_a_picture_of_a_run(tmp_path: Path) -> None:
     """The picture has the run's time, and each operator's share."""
     operators = (OperatorTime("first", measured(250)), OperatorTime("second" * 9, measured(700, 800, 750)))
-    run = ModelRun("net", {}, measured(900, 1000, 2000), operators, 0, 0, 0, 0, 0)
+    run = ModelRun("net", {}, measured(900, 1000, 2000), operators, 0, 0, 0, 0, 0, 0)
     draw_runs({"mine": run, "other": replace(run, whole=measured(2000))}, tmp_path / "p.svg")
     text = (tmp_path / "p.svg").read_text()
     for part in ("mine: 1 ms a run", "other: 2 ms a run", "25.0%", "75.0%", "12.5%", "37.5%", "0 first"):

@@ -38,6 +38,11 @@ class OutputDifference(NamedTuple):
         """True if rounding can explain the difference."""
         return self.error is not None and self.error <= self.tolerance
 
+    @property
+    def size(self) -> str:
+        """The error in words, if it is a number."""
+        return f"largest error {self.error:.3g} of the largest value"
+
     def __str__(self) -> str:
         return self.told("TVM's")
 
@@ -45,19 +50,18 @@ class OutputDifference(NamedTuple):
         """The verdict in words. whose: the program that gave the expected values, such as "TVM's"."""
         if self.error is None:
             return f"WRONG, nan or infinity: {self.special:,} are at other places than {whose}"
-        verdict = "right" if self.right else "WRONG"
-        shown = f"{verdict}, largest error {self.error:.3g} of the largest value"
+        shown = f"{'right' if self.right else 'WRONG'}, {self.size}"
         return shown + (f"; nan or infinity: {self.special:,}, as {whose}" if self.special else "")
 
 
-def witnessed(given: npt.NDArray[Any], expected: npt.NDArray[Any]) -> OutputDifference:
-    """The difference from another program's output: integers may be one apart, as it rounds its own way."""
+def witnessed(given: npt.NDArray[Any], expected: npt.NDArray[Any], steps: int = 1) -> OutputDifference:
+    """The difference from another program's output. steps: allowed for integers, which it rounds its way."""
     found = difference(given, expected)
     largest = float(np.max(np.abs(expected[np.isfinite(expected)]).astype(np.float64), initial=0.0)) or 1.0
     if given.dtype.kind == "b":
         return found
     if given.dtype.kind in "iu":
-        return found._replace(tolerance=1 / largest)
+        return found._replace(tolerance=steps / largest)
     return found._replace(tolerance=max(found.tolerance, WITNESS_TOLERANCE, WITNESS_STEP / largest))
 
 

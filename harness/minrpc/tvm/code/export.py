@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 
 from minrpc.tvm.code.c_names import different
-from minrpc.tvm.code.plan import ALIGNMENT, HALF, ModelPlan, Tensor
+from minrpc.tvm.code.plan import ALIGNMENT, HALF, ModelPlan, Tensor, aligned
 
 SUPPORT: Final = Path(__file__).with_name("c")
 """Headers that generated code includes."""
@@ -229,6 +229,10 @@ def example_source(plan: ModelPlan) -> str:
         f"\tcase {number}:\n\t\treturn operator{number}(inputs, outputs, workspace, &stack);"
         for number in range(len(plan.operators))
     )
+    scratch = "\n".join(
+        f"\t\t{{{offset}, {aligned(operator.workspace)}}},"
+        for offset, operator in zip(plan.scratch_offsets, plan.operators, strict=True)
+    )
     bodies = "\n".join(_operator(plan, number) for number in range(len(plan.operators)))
     return f"""{_LICENCE}#include <stddef.h>
 #include <stdint.h>
@@ -268,11 +272,17 @@ static TVMFFIAny argument(DLTensor *pointed)
 int32_t tvmgen_{name}_operator(const struct tvmgen_{name}_inputs *inputs,
 	const struct tvmgen_{name}_outputs *outputs, void *workspace, int32_t number)
 {{
-	struct tvmgen_stack stack = {{
-		(uint8_t *)workspace + {plan.storage_bytes},
-		{plan.workspace_bytes - plan.storage_bytes},
+	/* Offset and size of each operator's own memory in the workspace. */
+	static const uint32_t scratch[][2] = {{
+{scratch}
 	}};
+	struct tvmgen_stack stack;
 
+	if (number < 0 || number >= TVMGEN_{name.upper()}_OPERATORS) {{
+		return -1;
+	}}
+	stack.top = (uint8_t *)workspace + scratch[number][0];
+	stack.room = scratch[number][1];
 	switch (number) {{
 {cases}
 	default:
@@ -444,7 +454,7 @@ def _address(plan: ModelPlan, tensor: Tensor) -> str:
         case "constant":
             base = f"(void *)(uintptr_t)tvmgen_{plan.name}_weight{tensor.index}"
         case "storage":
-            return f"workspace + {plan.storage_offsets[tensor.index] + tensor.offset}"
+            return f"workspace + {plan.storage_offsets[tensor.index]}"
     return base
 
 
@@ -624,11 +634,32 @@ endif()
 """
 
 
+_CMSIS_NN: Final = """
+# Its operators are CMSIS-NN's kernels: -DCMSIS_NN=DIR, the root of its source tree, or a target cmsis-nn. In
+# Zephyr CONFIG_CMSIS_NN=y, and its options CONVOLUTION, FULLYCONNECTED, SOFTMAX, POOLING, BASICMATH.
+if(COMMAND zephyr_library_named)
+  if(NOT CONFIG_CMSIS_NN)
+    message(FATAL_ERROR "{prefix} needs CONFIG_CMSIS_NN=y")
+  endif()
+else()
+  if(NOT TARGET cmsis-nn)
+    if(NOT DEFINED CMSIS_NN)
+      message(FATAL_ERROR "{prefix} needs CMSIS-NN: -DCMSIS_NN=DIR")
+    endif()
+    enable_language(C CXX)
+    add_subdirectory(${{CMSIS_NN}} ${{CMAKE_CURRENT_BINARY_DIR}}/cmsis-nn EXCLUDE_FROM_ALL)
+  endif()
+  target_link_libraries({prefix} PUBLIC cmsis-nn)
+endif()
+"""
+
+
 def cmake(plan: ModelPlan) -> str:
     """CMakeLists.txt: a library for any CMake project, and for Zephyr if the directory is a Zephyr module."""
     prefix = f"tvmgen_{plan.name}"
     files = [f"src/{prefix}{suffix}.c" for suffix in ("", "_run", "_operators", "_weights")]
     listed = "\n".join(f"  {file}" for file in files)
+    kernels = _CMSIS_NN.format(prefix=prefix) if plan.cmsis_nn else ""
     return f"""# Generated. In a CMake project: add_subdirectory(DIR), target_link_libraries(app {prefix}).
 # In Zephyr: -DEXTRA_ZEPHYR_MODULES=DIR.
 cmake_minimum_required(VERSION 3.20)
@@ -649,7 +680,7 @@ else()
   target_include_directories({prefix} PUBLIC include)
   target_link_libraries({prefix} PUBLIC m)
 endif()
-{_FLOAT16.format(prefix=prefix) if HALF.search(plan.source) else ""}"""
+{kernels}{_FLOAT16.format(prefix=prefix) if HALF.search(plan.source) else ""}"""
 
 
 def _type_of(tensor: Tensor) -> str:

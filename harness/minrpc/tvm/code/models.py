@@ -21,6 +21,7 @@ from minrpc.errors import ConfigurationError, DeviceMemoryError, ModelError
 from minrpc.firmware import Firmware
 from minrpc.firmware.cache import cache_home, kept, scratch
 from minrpc.library import LoadedLibrary, Sources, compile_sources
+from minrpc.library.compiling import compile_file
 from minrpc.library.loading import firmware_of, image_size, load_compiled
 from minrpc.library.toolset import toolset_of
 from minrpc.targets import Target
@@ -28,6 +29,10 @@ from minrpc.timing import Measurement
 from minrpc.tvm.code import export
 from minrpc.tvm.code import relax as importer
 from minrpc.tvm.code.c_names import identifier, renamed
+from minrpc.tvm.code.cmsis_nn import replaced
+from minrpc.tvm.code.cmsis_source import files as kernel_files
+from minrpc.tvm.code.cmsis_source import include_directory
+from minrpc.tvm.code.cmsis_source import source as kernel_source
 from minrpc.tvm.code.indices import index_bounds
 from minrpc.tvm.code.inputs import Arrays, check_inputs, random_inputs
 from minrpc.tvm.code.mlf import read_mlf
@@ -66,7 +71,8 @@ class ModelRun:
         and of an empty call with the same arguments are subtracted: both would count once for each operator.
     code_bytes: size of the library's functions and their constants, without weight_bytes. static_bytes: size
         of its variables. Both as linked, see `linked_sizes`, without the code that calls the library.
-    workspace_bytes: size of storages and workspaces. io_bytes: size of inputs and outputs.
+    workspace_bytes: size of storages and workspaces. least_workspace_bytes: what lives at once of it, at the
+        most. io_bytes: size of inputs and outputs.
     """
 
     name: str
@@ -77,6 +83,7 @@ class ModelRun:
     weight_bytes: int
     static_bytes: int
     workspace_bytes: int
+    least_workspace_bytes: int
     io_bytes: int
 
     @property
@@ -175,6 +182,7 @@ class LoadedModel:
             self.plan.constant_bytes,
             self.sizes.data,
             self.plan.workspace_bytes,
+            self.plan.least_workspace_bytes,
             sum(io),
         )
 
@@ -219,6 +227,7 @@ def load_model(
     toolset = toolset_of(firmware or firmware_of(session))
     _check_room(session, plan, 0, weights)
     begins("compile")
+    library = plan.cmsis_nn
     with scratch() as directory:
         left_out = f"tvmgen_{plan.name}_weights.c" if weights == "image" else ""
         files = [
@@ -229,13 +238,15 @@ def load_model(
         empty = directory / "src" / f"tvmgen_{plan.name}_nothing.c"
         empty.write_text(export.nothing(plan))
         files.append(str(empty))
+        kernels = kernel_files(plan.source, library) if library else []
         sources = Sources.of(
             files,
-            include=[directory / "include"],
+            include=[directory / "include", *([include_directory(library)] if library else [])],
             flags=[*flags, *float16_flags(plan.source, toolset)],
             defines=[f"TVMGEN_{plan.name.upper()}_NO_STATIC_WORKSPACE"],
         )
-        compiled = compile_sources(sources, toolset)
+        objects = [compile_file(kernel, sources, toolset).path for kernel in kernels]
+        compiled = compile_sources(replace(sources, libraries=tuple(objects)), toolset)
     begins("load")
     size = image_size(session, compiled, toolset)
     _check_room(session, plan, size - (plan.constant_bytes if weights == "loaded" else 0), weights)
@@ -245,7 +256,7 @@ def load_model(
         if Path(file).name != f"tvmgen_{plan.name}_weights.c"
     ]
     entries = [f"tvmgen_{plan.name}_{name}" for name in ("run_in", "operator")]
-    sizes = linked_sizes(without_weights, entries, toolset)
+    sizes = linked_sizes([*without_weights, *objects], entries, toolset)
     return LoadedModel(session, plan, load_compiled(session, compiled, toolset), sizes)
 
 
@@ -338,11 +349,16 @@ class Model:
     """A model. module: its Relax module, None for C code only. plan: of the lowered module.
 
     onnx: the source ONNX model, with its shapes and constants fixed; else None.
+    tflite: the TFLite file that it is from; else None. kernels: names of the operators of CMSIS-NN.
+    left: quantized operators that stay with TVM where CMSIS-NN is used, with reasons.
     """
 
     module: Any
     plan: ModelPlan
     onnx: Any = None
+    tflite: Path | None = None
+    kernels: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -392,6 +408,31 @@ class Model:
             found[name] = array.reshape(tensor.shape)
         return found
 
+    def by_litert(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
+        """LiteRT's outputs of a TFLite file whose operators CMSIS-NN computes; empty for another model.
+
+        Also empty for a file that keeps variables: LiteRT takes no values for them. Raises
+        ConfigurationError if LiteRT is not installed.
+        """
+        if self.tflite is None or not self.kernels or self.plan.states:
+            return {}
+        from minrpc.tvm.formats.litert_runtime import outputs_of
+
+        results = outputs_of(self.tflite, [inputs[name] for name, _ in self.plan.inputs])
+        return {
+            name: result.reshape(tensor.shape)
+            for (name, tensor), result in zip(self.plan.outputs, results, strict=True)
+        }
+
+    @property
+    def litert_steps(self) -> int:
+        """Allowed difference from LiteRT, in steps of an integer: one for each operator of other rounding.
+
+        Dense layers of CMSIS-NN do, since they round twice, as TFLite Micro does; so do TVM's floats.
+        """
+        functions = [operator.function for operator in self.plan.operators]
+        return sum("_dense_" in name or "quantize" in name for name in functions)
+
 
 def model_of(
     what: Any,  # noqa: ANN401
@@ -400,12 +441,14 @@ def model_of(
     shapes: Mapping[str, Sequence[int]] | None = None,
     constants: Arrays | None = None,
     weighed: Callable[[str, int], None] = lambda name, size: None,
+    cmsis_nn: Path | None = None,
 ) -> Model:
     """A model from a file (of `READERS`, or .tar in Model Library Format), or Relax with its weights bound.
 
     shapes: of an ONNX file's inputs that have none, by name; also extents of named dimensions. A batch that
         is not given is 1.
     constants: values that replace some of its inputs.
+    cmsis_nn: root of CMSIS-NN's source tree, whose kernels then compute the quantized operators.
 
     Raises ModelError, and ConfigurationError for files that can't be read.
     """
@@ -416,7 +459,7 @@ def model_of(
         read, called = read_model(path, shapes, constants), identifier(name or path.stem)
         weighed(called, importer.constant_bytes(read.module))
         try:
-            model = _model(read.module, called)
+            model = _model(read.module, called, cmsis_nn)
         except ModelError as error:
             error.next_step = read.way_round or error.next_step
             raise
@@ -426,8 +469,9 @@ def model_of(
             fields = [field for field, _ in plan.inputs]
             plan = replace(plan, called=renamed("inputs", fields, read.names))
         plan = replace(plan, states=states)
-        return replace(model, plan=_from_file(plan, path), onnx=read.onnx)
-    return _model(what, identifier(name or "model"))
+        tflite = path if path.suffix == ".tflite" else None
+        return replace(model, plan=_from_file(plan, path), onnx=read.onnx, tflite=tflite)
+    return _model(what, identifier(name or "model"), cmsis_nn)
 
 
 def export_library(module: Any, name: str, directory: str | Path) -> list[Path]:  # noqa: ANN401
@@ -449,5 +493,14 @@ def _from_file(plan: ModelPlan, path: Path) -> ModelPlan:
     return replace(plan, origin=replace(plan.origin, file=path.name, digest=digest))
 
 
-def _model(module: Any, name: str) -> Model:  # noqa: ANN401
-    return Model(module, importer.plan(importer.lower(module), name))
+def _model(module: Any, name: str, library: Path | None = None) -> Model:  # noqa: ANN401
+    if library is None:
+        return Model(module, importer.plan(importer.lower(module), name))
+    include_directory(library)
+    found = replaced(module)
+    further = kernel_source(found.kernels, library)
+    plan = importer.plan(importer.lower(found.module), name, further=further)
+    kernels = tuple(kernel.name for kernel in found.kernels)
+    return Model(
+        module, replace(plan, cmsis_nn=library if kernels else None), kernels=kernels, left=found.left
+    )

@@ -10,12 +10,14 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
+from pathlib import Path
 from typing import Any, Final, Literal
 
-import numpy as np
 import numpy.typing as npt
 
+from minrpc.tvm.code.memory import Block, most_alive, placed, size_of
 from minrpc.wire.dtypes import DataType
 
 ALIGNMENT = 16
@@ -32,14 +34,12 @@ class Tensor:
     """One tensor of a model.
 
     place, index: the model's input, output, constant or storage, and its number, that holds the elements.
-    offset: from its begin, in bytes.
     """
 
     dtype: DataType
     shape: tuple[int, ...]
     place: TensorPlace
     index: int
-    offset: int = 0
 
     @property
     def nbytes(self) -> int:
@@ -75,13 +75,14 @@ class ModelPlan:
     name: a C identifier.
     inputs, outputs: names, from `c_names.field_names`, and tensors.
     constants: weights, as C-contiguous arrays.
-    storages: size of each block that intermediate tensors share, in bytes.
+    storages: size of each block of intermediate tensors, in bytes; `memory` places them by their lifetimes.
     source: the C code of the operators' functions, each named `__tvm_ffi_NAME`.
     called: the model's own name of each input or output that was renamed, by "inputs.NAME" or "outputs.NAME".
     context: the C expression by which `source` knows the argument "self" of its functions, the workspace's
         state; "" if it has no such expression, so that the state is static and one run goes on at a time.
     origin: the model's origin.
     states: by input, the output of the previous run that it takes, and its elements in the first run.
+    cmsis_nn: root of the source tree of CMSIS-NN, whose kernels `source` calls; None: it calls none.
     """
 
     name: str
@@ -95,6 +96,7 @@ class ModelPlan:
     context: str = "self_handle"
     origin: Origin = field(default_factory=lambda: Origin())
     states: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    cmsis_nn: Path | None = None
 
     @property
     def digest(self) -> str:
@@ -108,18 +110,48 @@ class ModelPlan:
 
     @property
     def storage_offsets(self) -> tuple[int, ...]:
-        """Offset of each storage in one block that holds them all, in bytes."""
-        return tuple(np.cumsum([0, *map(aligned, self.storages)]).tolist()[:-1])
+        """Offset of each storage in the workspace, in bytes."""
+        return self._offsets[: len(self.storages)]
 
     @property
-    def storage_bytes(self) -> int:
-        """Size of the block that holds all storages, in bytes."""
-        return sum(map(aligned, self.storages))
+    def scratch_offsets(self) -> tuple[int, ...]:
+        """Offset of each operator's own workspace in the whole, in bytes."""
+        return self._offsets[len(self.storages) :]
 
     @property
     def workspace_bytes(self) -> int:
-        """Size of all storages and of the largest operator's workspace, in bytes."""
-        return self.storage_bytes + max((operator.workspace for operator in self.operators), default=0)
+        """Size of the memory that all storages and the operators' workspaces share, in bytes."""
+        return size_of(self._blocks, self._offsets)
+
+    @property
+    def least_workspace_bytes(self) -> int:
+        """The most bytes that one operator needs at once, with all that lives meanwhile: a lower bound."""
+        return most_alive(self._blocks)
+
+    @cached_property
+    def _offsets(self) -> tuple[int, ...]:
+        return tuple(placed(self._blocks))
+
+    @cached_property
+    def _blocks(self) -> tuple[Block, ...]:
+        """The storages, each from its first operator to its last, then the operators' own workspaces."""
+        last = max(len(self.operators) - 1, 0)
+        used: dict[int, list[int]] = {}
+        for number, operator in enumerate(self.operators):
+            for tensor in operator.tensors:
+                if tensor.place == "storage":
+                    used.setdefault(tensor.index, []).append(number)
+        lifetimes = [used.get(number, [0, last]) for number in range(len(self.storages))]
+        return (
+            *(
+                Block(aligned(size), min(steps), max(steps))
+                for size, steps in zip(self.storages, lifetimes, strict=True)
+            ),
+            *(
+                Block(aligned(operator.workspace), number, number)
+                for number, operator in enumerate(self.operators)
+            ),
+        )
 
     @property
     def constant_bytes(self) -> int:

@@ -8,7 +8,7 @@ Needs `pip install 'minrpc-harness[tvm]'`. TVM is imported only when a model is 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
@@ -17,6 +17,7 @@ from math import prod
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from minrpc.errors import ConfigurationError, HarnessError, ModelError
 from minrpc.tvm.code.c_names import field_names, renamed
@@ -28,8 +29,7 @@ _FUNCTION: Final = re.compile(r"int32_t __tvm_ffi_(\w+)\(void\* self_handle[^;{]
 # Matches neither the function of that name, nor a part of another name or of a text.
 _SPECIAL: Final = re.compile(r'(?<![\w."])(inff?|nanf?)(?![\w("])')
 
-# Calls without effect on a device whose memory is planned.
-_IGNORED: Final = ("relax.memory.kill_tensor", "relax.memory.kill_storage", "relax.vm.kill_object")
+_ALLOCATION: Final = "relax.builtin.alloc_tensor"
 
 
 def tvm() -> Any:  # noqa: ANN401 - TVM has no types
@@ -61,7 +61,7 @@ def first_line(error: Exception) -> str:
 
 
 def lower(module: Any, params: Mapping[str, Any] | None = None, function: str | None = None) -> Any:  # noqa: ANN401
-    """The module with operators fused into loops, and memory planned.
+    """The module with operators fused into loops, and an allocation for each of their results.
 
     params: weights by name, bound as constants. function: the entry; the only public Relax function if None.
 
@@ -83,7 +83,6 @@ def lower(module: Any, params: Mapping[str, Any] | None = None, function: str | 
         transform.RemovePurityChecking(),
         _copied_outputs(),
         transform.CallTIRRewrite(),
-        transform.StaticPlanBlockMemory(),
     ]
     with package.target.Target("c"), told_by_tvm("TVM can't make loops of the model"):
         return package.ir.transform.Sequential(passes)(module)
@@ -96,7 +95,7 @@ def constant_bytes(module: Any) -> int:  # noqa: ANN401
 
     def note(value: Any) -> None:  # noqa: ANN401
         if _is_constant(value):
-            dtype, shape = _tensor_type(value)
+            dtype, shape = tensor_type(value)
             found[value] = prod(shape) * dtype_of(dtype).itemsize
 
     for function in module.functions.values():
@@ -166,9 +165,12 @@ def entry_of(module: Any) -> str:  # noqa: ANN401
     return str(names[0])
 
 
-def plan(lowered: Any, name: str, function: str | None = None) -> ModelPlan:  # noqa: ANN401
-    """The plan of a lowered module. Raises ModelError for a module that no plan can express."""
-    source = c_source(lowered)
+def plan(lowered: Any, name: str, function: str | None = None, *, further: str = "") -> ModelPlan:  # noqa: ANN401
+    """The plan of a lowered module. Raises ModelError for a module that no plan can express.
+
+    further: C code of functions that the module calls and does not have, in the form of TVM's code.
+    """
+    source = c_source(lowered) + further
     entry = lowered[function or entry_of(lowered)]
     return _Reader(name, source).read(entry)
 
@@ -287,6 +289,14 @@ def _is_constant(value: Any) -> bool:  # noqa: ANN401
     return "Const" in type(value).__name__  # The attribute's name differs between versions.
 
 
+def constant_array(value: Any) -> npt.NDArray[Any] | None:  # noqa: ANN401
+    """The elements of a constant; None for another expression."""
+    data = getattr(value, "data", None) if _is_constant(value) else None
+    if data is None:
+        data = getattr(value, "value", None)
+    return np.ascontiguousarray(data.numpy()) if data is not None and hasattr(data, "numpy") else None
+
+
 def is_relax(function: Any) -> bool:  # noqa: ANN401
     """True for a Relax function, False for a PrimFunc."""
     return type(function).__module__.startswith("tvm.relax")
@@ -315,15 +325,9 @@ class _Reader:
         self._workspaces = workspaces(source)
         self._tensors: dict[Any, Tensor] = {}
         self._storages: list[int] = []
-        self._storage_of: dict[Any, int] = {}
         self._constants: list[Any] = []
         self._tuples: dict[Any, Sequence[Any]] = {}
         self._calls: list[tuple[str, list[Tensor]]] = []
-        self._steps: dict[str, Callable[[Any, Any], None]] = {
-            "relax.memory.alloc_storage": self._storage,
-            "relax.memory.alloc_tensor": self._planned,
-            "relax.builtin.alloc_tensor": self._own,
-        }
 
     def read(self, function: Any) -> ModelPlan:  # noqa: ANN401
         names = [_name_of(param) for param in function.params]
@@ -340,7 +344,7 @@ class _Reader:
         return replace(plan, called=renamed("inputs", fields, names), origin=origin)
 
     def _input(self, number: int, param: Any) -> Tensor:  # noqa: ANN401
-        dtype, shape = _tensor_type(param)
+        dtype, shape = tensor_type(param)
         self._tensors[param] = tensor = Tensor(dtype_of(dtype), shape, "input", number)
         return tensor
 
@@ -365,25 +369,17 @@ class _Reader:
 
     def _call(self, var: Any, call: Any) -> None:  # noqa: ANN401
         name = str(getattr(call.op, "name_hint", None) or getattr(call.op, "name", ""))
-        if type(call.op).__name__ == "GlobalVar":
+        symbol = str(getattr(call.op, "global_symbol", ""))
+        if type(call.op).__name__ == "GlobalVar" or symbol in self._workspaces:
+            name = name or symbol
             self._calls.append((name, [self._argument(argument) for argument in call.args]))
-        elif name in self._steps:
-            self._steps[name](var, call)
-        elif name not in _IGNORED:
-            what = name or str(getattr(call.op, "global_symbol", call.op))
+        elif name == _ALLOCATION:
+            self._allocate(var, call)
+        else:
+            what = name or symbol or str(call.op)
             raise ModelError(f"TVM has no loops that a device could run for the operator {what}")
 
-    def _storage(self, var: Any, call: Any) -> None:  # noqa: ANN401
-        self._storage_of[var] = len(self._storages)
-        self._storages.append(int(_shape(call.args[0])[0]))
-
-    def _planned(self, var: Any, call: Any) -> None:  # noqa: ANN401
-        number = self._storage_of[call.args[0]]
-        dtype = dtype_of(str(call.args[3].value))
-        self._tensors[var] = Tensor(dtype, _shape(call.args[2]), "storage", number, int(call.args[1].value))
-
-    def _own(self, var: Any, call: Any) -> None:  # noqa: ANN401
-        """A tensor with its own memory: an output, or a tensor that memory planning left out."""
+    def _allocate(self, var: Any, call: Any) -> None:  # noqa: ANN401
         tensor = Tensor(
             dtype_of(str(call.args[1].value)), _shape(call.args[0]), "storage", len(self._storages)
         )
@@ -393,12 +389,9 @@ class _Reader:
     def _argument(self, value: Any) -> Tensor:  # noqa: ANN401
         if value in self._tensors:
             return self._tensors[value]
-        data = getattr(value, "data", None) if _is_constant(value) else None
-        if data is None:
-            data = getattr(value, "value", None)
-        if data is None or not hasattr(data, "numpy"):
+        array = constant_array(value)
+        if array is None:
             raise ModelError(f"the argument {value} of an operator is no tensor")
-        array = np.ascontiguousarray(data.numpy())
         tensor = Tensor(dtype_of(str(array.dtype)), array.shape, "constant", len(self._constants))
         self._constants.append(array)
         self._tensors[value] = tensor
@@ -416,13 +409,8 @@ class _Reader:
         outputs = []
         moved: dict[Tensor, Tensor] = {}
         for number, result in enumerate(results):
-            if result.place != "storage" or result.offset or result in moved:
+            if result.place != "storage" or result in moved:
                 raise ModelError(f"output {number} is an input, a constant, or another output")
-            if any(
-                tensor.place == "storage" and tensor.index == result.index and tensor != result
-                for tensor in self._used()
-            ):
-                raise ModelError(f"output {number} shares its memory with another tensor")
             output = Tensor(result.dtype, result.shape, "output", number)
             moved[result] = output
             outputs.append((f"output{number}", output))
@@ -433,7 +421,7 @@ class _Reader:
                 return moved[tensor]
             if tensor.place != "storage":
                 return tensor
-            return Tensor(tensor.dtype, tensor.shape, "storage", renumbered[tensor.index], tensor.offset)
+            return Tensor(tensor.dtype, tensor.shape, "storage", renumbered[tensor.index])
 
         operators = tuple(
             Operator(name, tuple(placed(tensor) for tensor in tensors), self._workspaces.get(name, 0))
@@ -459,14 +447,15 @@ def _name_of(var: Any) -> str:  # noqa: ANN401
     return str(getattr(var, "name_hint", None) or var.name)
 
 
-def _tensor_type(var: Any) -> tuple[str, tuple[int, ...]]:  # noqa: ANN401
+def tensor_type(var: Any) -> tuple[str, tuple[int, ...]]:  # noqa: ANN401
+    """Dtype and shape of a variable or a constant. Raises ModelError for a shape that is not known."""
     info = getattr(var, "struct_info", None) or var.ty
     return str(info.dtype), _shape(info.shape)
 
 
 def shape_of(value: Any) -> tuple[int, ...]:  # noqa: ANN401
     """Shape of a variable or a constant. Raises ModelError if it is unknown before the model runs."""
-    return _tensor_type(value)[1]
+    return tensor_type(value)[1]
 
 
 def _shape(shape: Any) -> tuple[int, ...]:  # noqa: ANN401

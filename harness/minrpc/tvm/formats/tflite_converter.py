@@ -36,12 +36,12 @@ def converter() -> Any:  # noqa: ANN401 - TVM has no types
             finally:
                 del self.__dict__["get_expr"], self.__dict__["get_input_tensors"]
                 tensor.qnn_params = quantized
-            return relax.op.astype(_rounded(relax, mean), dtype)
+            return relax.op.astype(rounded(relax, mean), dtype)
 
     return Converter
 
 
-def _rounded(relax: Any, value: Any) -> Any:  # noqa: ANN401
+def rounded(relax: Any, value: Any) -> Any:  # noqa: ANN401
     """Rounds to the nearest integer, and half away from 0."""
     half, zero = relax.const(0.5, "float32"), relax.const(0.0, "float32")
     up, down = relax.op.floor(relax.op.add(value, half)), relax.op.ceil(relax.op.subtract(value, half))

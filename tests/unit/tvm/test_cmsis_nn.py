@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Quantized operators become kernels with TFLite's numbers; others stay with TVM, with a reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from minrpc import ConfigurationError
+from minrpc.tvm.code import cmsis_source
+from minrpc.tvm.code.cmsis_nn import Add, Conv2D, Dense, Pool, Softmax, fixed_point, replaced
+from minrpc.tvm.code.reference import run_on_host
+
+from tests.unit.tvm.quantized import INPUT, Builder, computed, network
+
+pytestmark = pytest.mark.extra("tvm")
+
+GIVEN, MADE = (0.05, 3), (0.07, -20)
+
+
+def test_the_kernels_of_a_network_compute_what_its_floats_do() -> None:
+    """In numpy, by their parameters: to a step in each of seven layers."""
+    module = network()
+    found = replaced(module)
+    kinds = [Conv2D, Conv2D, Add, Pool, Dense, Dense, Softmax]
+    assert [type(kernel.what) for kernel in found.kernels] == kinds
+    assert [bool(kernel.what.depth) for kernel in found.kernels[:2]] == [False, True]  # type: ignore[union-attr]
+    assert [kernel.what.per_channel for kernel in found.kernels[4:6]] == [False, True]  # type: ignore[union-attr]
+    assert not found.left
+    x = np.random.default_rng(3).integers(-128, 128, INPUT).astype(np.int8)
+    first, depthwise, add, *others = found.kernels
+    a = computed(first, x)
+    out = computed(add, a, computed(depthwise, a))
+    for kernel in others:
+        out = computed(kernel, out)
+    (due,) = run_on_host(module, [x])
+    assert np.ptp(due) > 20
+    assert np.abs(out - due.astype(int)).max() <= 3
+
+
+def test_an_average_is_a_kernel() -> None:
+    from minrpc.tvm.formats.tflite_converter import rounded
+
+    net = Builder((1, 4, 6, 3))
+    op = net.relax.op
+    with net._builder.function("main", [net.x]):
+        mean = op.nn.avg_pool2d(net.emit(op.astype(net.x, "float32")), (4, 6), layout="NHWC")
+        whole = net.emit(op.astype(rounded(net.relax, net.emit(mean)), "int8"))
+        net._builder.emit_func_output(net.emit(op.clip(whole, -5, 100)))
+    (kernel,) = replaced(net._builder.finalize()).kernels
+    assert isinstance(kernel.what, Pool)
+    assert (kernel.what.mean, kernel.what.kernel, kernel.what.output) == (True, (4, 6), (1, 1, 1, 3))
+    assert (kernel.what.bounds.low, kernel.what.bounds.high) == (-5, 100)
+
+
+def _channels_first(net: Builder) -> Any:  # noqa: ANN401
+    weights, _ = net.weights((5, 4, 2, 2), 0)
+    return net.ints(net.emit(net.relax.op.nn.conv2d(net.floats(net.x, *GIVEN), weights)), *MADE)
+
+
+def _softmax(net: Builder, scale: float = 1 / 256, axis: int = -1) -> Any:  # noqa: ANN401
+    return net.ints(net.emit(net.relax.op.nn.softmax(net.floats(net.x, *GIVEN), axis=axis)), scale, -128)
+
+
+def _added(net: Builder, shape: tuple[int, ...]) -> Any:  # noqa: ANN401
+    other = net.floats(net.relax.const(np.ones(shape, np.int8)), *GIVEN)
+    return net.ints(net.emit(net.relax.op.add(net.floats(net.x, *GIVEN), other)), *MADE)
+
+
+def _dense(net: Builder, zero: int = 0, factor: float = 1.0) -> Any:  # noqa: ANN401
+    weights, scales = net.weights((4, 5), 1, zero)
+    out = net.emit(net.relax.op.matmul(net.floats(net.x, *GIVEN), weights))
+    return net.ints(net.with_bias(out, np.float32(GIVEN[0] * factor) * scales, 5), *MADE)
+
+
+@pytest.mark.parametrize(
+    ("made", "reason"),
+    [
+        (lambda net: _channels_first(net), "conv2d: its layout is NCHW"),
+        (lambda net: _softmax(net, 1 / 128), "softmax: its output's scale is not 1/256"),
+        (lambda net: _softmax(net, axis=1), "softmax: its axis is not the last"),
+        (lambda net: _added(net, (4,)), "add: its inputs have other shapes"),
+        (lambda net: _dense(net, zero=1), "matmul: its weights are not constant, or their zero is not 0"),
+        (lambda net: _dense(net, factor=1.01), "matmul: its biases have another scale"),
+    ],
+)
+def test_an_operator_that_does_not_map_stays(made: Any, reason: str) -> None:  # noqa: ANN401
+    net = Builder((1, 4, 3, 4))
+    with net._builder.function("main", [net.x]):
+        net._builder.emit_func_output(made(net))
+    found = replaced(net._builder.finalize())
+    assert not found.kernels
+    (told,) = found.left
+    assert told.startswith(reason)
+
+
+def test_an_input_of_another_type_stays() -> None:
+    net = Builder((1, 4), dtype="uint8")
+    with net._builder.function("main", [net.x]):
+        net._builder.emit_func_output(_softmax(net))
+    assert replaced(net._builder.finalize()).left == ("softmax: an input is uint8",)
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.3, 1e-4, 0.99999999999, 7.5])
+def test_fixed_point(factor: float) -> None:
+    multiplier, shift = fixed_point(factor)
+    assert 1 << 30 <= multiplier < 1 << 31
+    assert multiplier * 2.0 ** (shift - 31) == pytest.approx(factor, rel=2**-31)
+
+
+def test_the_files_that_are_needed(tmp_path: Path) -> None:
+    """Those with the functions that are called, and what they call; a comment's name does no harm."""
+    for name, text in {
+        "Include/arm_nnfunctions.h": "",
+        "Source/A/arm_a.c": "int arm_a(int x)\n{\n\treturn arm_b(x);\n}\n",
+        "Source/B/arm_bs.c": "int32_t *arm_b(int x)\n{\n}\n\nvoid arm_a_only(void)\n{\n}\n",
+        "Source/B/arm_c.c": "int arm_c(int x)\n{\n\treturn arm_a(x);\n}\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    found = cmsis_source.files("\treturn arm_a(1) + arm_nowhere();", tmp_path)
+    assert [path.name for path in found] == ["arm_a.c", "arm_bs.c"]
+    assert cmsis_source.include_directory(tmp_path) == tmp_path / "Include"
+    with pytest.raises(ConfigurationError, match="is not CMSIS-NN"):
+        cmsis_source.include_directory(tmp_path / "Source")
+    with pytest.raises(ConfigurationError, match="do not compile") as caught:
+        cmsis_source.source(replaced(network()).kernels, tmp_path)
+    assert "7.0" in caught.value.next_step
