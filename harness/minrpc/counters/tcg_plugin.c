@@ -744,8 +744,8 @@ static void note_taken(struct exit *exit)
 }
 
 /* Notes that execution goes from `from`, which ended by `leave`, to `to`. */
-static inline void take_edge(struct block *from, const struct leave *leave, const struct block *to,
-			     bool exception)
+static inline __attribute__((always_inline)) void
+take_edge(struct block *from, const struct leave *leave, const struct block *to, bool exception)
 {
 	enum passage passage = exception ? INTO_EXCEPTION
 			       : active->interrupt != NULL && ends_exception(leave, to)
@@ -826,7 +826,8 @@ static inline void trace_jump(uint64_t from, uint64_t to)
 	}
 }
 
-static inline void follow(const struct leave *from, struct block *block, bool exception)
+static inline __attribute__((always_inline)) void follow(const struct leave *from,
+							 struct block *block, bool exception)
 {
 	/* Most jumps stay within a function. */
 	if (block->function != active->function ||
@@ -855,7 +856,7 @@ static __attribute__((noinline)) void begin_after_a_part(struct block *from, str
 	}
 }
 
-static inline void begin(struct block *block, bool flow, bool traced)
+static inline __attribute__((always_inline)) void begin(struct block *block, bool flow, bool traced)
 {
 	struct block *from = last;
 	struct block_counts *counts = from->counts;

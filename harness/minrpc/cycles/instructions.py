@@ -98,6 +98,8 @@ _RISCV: Final = [
         (r"ecall|ebreak", "csr"),
     )
 ]
+_READS_ITS_ONE: Final = re.compile(r"jr|jalr|csr[wsc]")
+_COMPRESSED_MOVE: Final = re.compile(r"c\.(?:mv|li|lui|addi4spn|nop)")
 _WITH_PC: Final = {"load": "load_pc", "load_multiple": "load_multiple_pc", "data": "indirect"}
 _WITH_DOUBLES: Final = {"fp_load": "fp_load_double", "fp_store": "fp_store_double"}
 
@@ -155,7 +157,9 @@ def _thumb(decoder: capstone.Cs, found: capstone.CsInsn) -> Instruction:
 
     read, written = found.regs_access()
     reads, writes = (frozenset(map(decoder.reg_name, names)) for names in (read, written))
-    kind = _kind(_THUMB, decoder.insn_name(found.id) or "")
+    name = decoder.insn_name(found.id) or ""
+    # All hints have one name: NOP, WFI, WFE, SEV.
+    kind = _kind(_THUMB, found.mnemonic.partition(".")[0] if name == "hint" else name)
     memory = [operand.mem for operand in found.operands if operand.type == capstone.arm.ARM_OP_MEM]
     address = frozenset(
         decoder.reg_name(number) for place in memory for number in (place.base, place.index) if number
@@ -205,6 +209,11 @@ def _words(decoder: capstone.Cs, found: capstone.CsInsn) -> int:
     return sum(2 if name[0] == "d" else 1 for name in names)
 
 
+def _is_two_address(mnemonic: str, kind: str) -> bool:
+    """True for compressed instructions that read what they replace, C.ADD; not C.MV, C.LI, C.ADDI4SPN."""
+    return mnemonic.startswith("c.") and kind == "data" and not _COMPRESSED_MOVE.fullmatch(mnemonic)
+
+
 def _riscv(decoder: capstone.Cs, found: capstone.CsInsn) -> Instruction:
     import capstone
 
@@ -215,8 +224,9 @@ def _riscv(decoder: capstone.Cs, found: capstone.CsInsn) -> Instruction:
     ]
     memory = [operand.mem for operand in found.operands if operand.type == capstone.riscv.RISCV_OP_MEM]
     # capstone has no access lists for RISC-V: the first operand is written and the others are read.
-    reads_all = kind in ("store", "branch")
-    reads = frozenset(names if reads_all else names[1:])
+    reads_all = kind in ("store", "branch") or (len(names) == 1 and _READS_ITS_ONE.fullmatch(name))
+    reads = frozenset(names if reads_all or _is_two_address(found.mnemonic, kind) else names[1:])
+    reads |= {"ra"} if name == "ret" else set()
     writes = frozenset(() if reads_all else names[:1])
     address = frozenset(decoder.reg_name(place.base) for place in memory)
     return Instruction(

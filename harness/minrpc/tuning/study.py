@@ -7,7 +7,7 @@ import csv
 import inspect
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from minrpc.cycles.core import core_or_reason
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import build
 from minrpc.reports.figures import check_target, new_figure, save_figure
@@ -34,10 +35,12 @@ class Study:
     varied: names of the varied parameters, "platform" first. rows: a value for each column by name: the
         varied ones, outcome, ticks of the device's clock and seconds of a call, code_bytes, stack_bytes,
         counters. A failed measurement has its reason as outcome, and no numbers.
+    estimates: the source of core cycles and their error, a line, by platform; without cycles none.
     """
 
     varied: tuple[str, ...]
     rows: tuple[Mapping[str, Any], ...]
+    estimates: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def columns(self) -> list[str]:
@@ -64,11 +67,12 @@ class Study:
         return text.getvalue()
 
     def markdown(self) -> str:
-        """The table in Markdown."""
+        """The table in Markdown, and below it the source of core cycles."""
         names = self.columns
         numbers = {at for at, name in enumerate(names) if name not in (*self.varied, "outcome")}
         lines = [[_shown(row.get(name, "")) for name in names] for row in self.rows]
-        return table(names, lines, numbers)
+        notes = (f"{platform}: cycles are an {about}." for platform, about in self.estimates.items())
+        return "\n\n".join([table(names, lines, numbers), *notes])
 
     def plot(self, target: str | Path, x: str = "", y: str = "ticks") -> None:
         """Draws `y` over the parameter `x`, by default the first varied parameter beside the platform; a line
@@ -130,6 +134,7 @@ def study(
     macros = {name: [str(value) for value in over[name]] for name in over if name not in (*made, "flags")}
     flags = [tuple(str(given).split()) for given in over.get("flags", [""])]
     rows: list[dict[str, Any]] = []
+    estimates: dict[str, str] = {}
     for named in platforms:
         firmware = build(named if isinstance(named, Target) else Target.named(named))
         for values in product(*(over[name] for name in made)):
@@ -137,7 +142,10 @@ def study(
             one_kernel = kernel if isinstance(kernel, Kernel) else kernel(**given)
             found = sorted(tune(one_kernel, Space(macros, flags), firmware, jobs=jobs), key=_candidate_number)
             rows += [{"platform": firmware.target.name, **given, **_row(item, over)} for item in found]
-    return Study(("platform", *made, *(name for name in over if name not in made)), tuple(rows))
+            core, _ = core_or_reason(firmware.target.platform)
+            if core and any("cycles" in item.counters for item in found):
+                estimates[firmware.target.name] = core.about
+    return Study(("platform", *made, *(name for name in over if name not in made)), tuple(rows), estimates)
 
 
 def _require_free(over: Values, columns: Iterable[str]) -> None:

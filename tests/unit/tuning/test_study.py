@@ -107,3 +107,12 @@ def test_the_command_puts_values_into_arguments(
     ]
     assert "| posix" in capsys.readouterr().out
     assert main([*command, "--over", "n=1"]) == 2
+
+
+def test_the_table_tells_whose_cycles_it_has() -> None:
+    rows = (
+        {"platform": "m4", "outcome": "correct", "cycles": 5.0},
+        {"platform": "posix", "outcome": "correct"},
+    )
+    made = Study(("platform",), rows, {"m4": "estimate: a core's table"})
+    assert made.markdown().endswith("\n\nm4: cycles are an estimate: a core's table.")
