@@ -197,6 +197,22 @@ def test_callbacks(load: Load) -> None:
     assert values.tolist() == [-1, 2, 3]
 
 
+def test_callbacks_in_a_struct(load: Load) -> None:
+    """A driver's table of functions, as C libraries take it."""
+    kinds = load(HAL.with_name("kinds.c"))
+    seen = []
+
+    def transfer(driver: Any, value: int) -> int:  # noqa: ANN401 - a struct
+        seen.append(driver.port)
+        return 2 * value
+
+    driver = kinds.types.driver(port=7, transfer=transfer)
+    assert [kinds["exchanged"](driver, value) for value in (4, -5)] == [8, -10]
+    assert seen == [7, 7]
+    driver.reset = lambda _: 1
+    assert kinds["exchanged"](driver, 4) == -1
+
+
 def test_a_new_session_ends_the_function(hal: LoadedLibrary, device: Device) -> None:
     """If the host is killed while the device waits, the device serves the next host."""
 

@@ -254,6 +254,24 @@ void __wrap_free(void *pointer)
 	heap_guard_unlock();
 }
 
+/* Lets the C library enlarge the block, which needs less memory than a second block. */
+static void *resized(struct block *block, size_t size, const void *caller)
+{
+	size_t before = block->size;
+	struct block *fresh;
+
+	if (size > SIZE_MAX - OVERHEAD) {
+		return none();
+	}
+	take_out(block, LIVE, caller);
+	fresh = __real_realloc(block, size + OVERHEAD);
+	if (fresh == NULL) {
+		(void)make_live(block, before);
+	}
+	return make_live(fresh, size);
+}
+
+/* Blocks that are kept when they are freed are kept when they move, too. */
 static void *moved(void *pointer, size_t size, const void *caller)
 {
 	struct block *block = pointer == NULL ? NULL : block_of(pointer, caller);
@@ -261,6 +279,9 @@ static void *moved(void *pointer, size_t size, const void *caller)
 
 	if (pointer != NULL && block == NULL) {
 		return __real_realloc(pointer, size);
+	}
+	if (block != NULL && HEAP_GUARD_KEPT == 0U) {
+		return resized(block, size, caller);
 	}
 	fresh = take(size, false, caller);
 	if (fresh != NULL && block != NULL) {

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from minrpc.library.frame import GUARD, Block, CallFrame
-from minrpc.library.placing import Out, Placer, Sent
+from minrpc.library.placing import Callback, Out, Placer, Sent
 from minrpc.library.scalars import (
     Address,
     int_value,
@@ -57,9 +57,14 @@ class CallPlan:
 
 
 def plan_call(
-    function: FunctionDeclaration, given: Sequence[object], pointer_size: int, *, guard: int = GUARD
+    function: FunctionDeclaration,
+    given: Sequence[object],
+    pointer_size: int,
+    *,
+    guard: int = GUARD,
+    callback: Callback | None = None,
 ) -> CallPlan:
-    """The call of `function` with Python's arguments. guard: as for `CallFrame`.
+    """The call of `function` with Python's arguments. guard: as for `CallFrame`. callback: as for `Placer`.
 
     Raises TypeError and ValueError, which name the function, the parameter, the expected type and the value.
     """
@@ -72,7 +77,7 @@ def plan_call(
             f"got {len(given)}: {function.prototype}"
         )
     frame = CallFrame(pointer_size, guard=guard)
-    placer = Placer(frame, function.name)
+    placer = Placer(frame, function.name, callback)
     sent = [
         placer.argument(f"{function.name}: {parameter.name or f'argument {index}'}", parameter, value)
         for index, (parameter, value) in enumerate(zip(parameters, given, strict=True))

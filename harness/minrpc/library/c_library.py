@@ -8,7 +8,7 @@ from copy import copy
 from functools import partial
 from inspect import Parameter as SignatureParameter
 from inspect import Signature
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from minrpc.library.code_guard import CodeGuard
 from minrpc.library.fake_functions import Fakes
 from minrpc.library.frame import GUARD, WIDE_GUARD
 from minrpc.library.namespaces import Types, Variables
+from minrpc.library.placing import Callback
 from minrpc.library.pointer_types import InMemory, require_fits
 from minrpc.library.quick import quick_call
 from minrpc.library.repeated import repeated_calls
@@ -45,9 +46,6 @@ from minrpc.program.c_types import (
     strip,
 )
 from minrpc.running.crash import STACK_RAN_OUT
-
-Callback: TypeAlias = Callable[[CType, Callable[..., object]], Address]
-"""Protocol: gives the address of a C function of this type that calls a Python function."""
 
 
 class CFunction:
@@ -83,12 +81,6 @@ class CFunction:
         self._stack_bound = stack_bound
         self._callback = callback
         self._code = code
-        self._takes_functions = [
-            (index, pointer.target)
-            for index, parameter in enumerate(function.type.parameters)
-            if isinstance(pointer := strip(parameter.type), Pointer)
-            and isinstance(strip(pointer.target), FunctionType)
-        ]
         self._packed: RemoteFunction | None = None
         self._quick = quick_call(function)
         self._repeated = repeated_calls(function)
@@ -148,18 +140,7 @@ class CFunction:
             self._code.require(self.name)
         return result
 
-    def _with_callbacks(self, args: Sequence[object]) -> Sequence[object]:
-        """The arguments, with addresses of C functions in place of Python functions."""
-        given = list(args)
-        for index, target in self._takes_functions:
-            function = given[index] if index < len(given) else None
-            if self._callback is not None and callable(function) and not isinstance(function, CFunction):
-                given[index] = self._callback(target, function)
-        return given
-
     def _called(self, args: Sequence[object], rpc: RpcClient, guards: bool) -> Any:  # noqa: ANN401
-        if self._takes_functions:
-            args = self._with_callbacks(args)
         if guards and self._repeated is not None:
             guard = _guard(rpc)
             planned = partial(self._plan, args, guard)
@@ -178,7 +159,7 @@ class CFunction:
         return self._memory.run(self.packed, plan)
 
     def _plan(self, args: Sequence[object], guard: int) -> CallPlan:
-        return plan_call(self.function, args, self._pointer_size, guard=guard)
+        return plan_call(self.function, args, self._pointer_size, guard=guard, callback=self._callback)
 
     @property
     def packed(self) -> RemoteFunction:

@@ -14,11 +14,12 @@ from minrpc.client.function import RemoteFunction, RemoteModule
 from minrpc.client.metering import MeteredMeasurer
 from minrpc.client.session import Session
 from minrpc.client.timing import TimeEvaluator
-from minrpc.library.c_library import Callback, CLibrary
+from minrpc.library.c_library import CLibrary
 from minrpc.library.code_guard import CodeGuard
 from minrpc.library.compiling import Compiled
 from minrpc.library.fake_functions import Fakes
 from minrpc.library.linking import LinkedImage
+from minrpc.library.placing import Callback
 from minrpc.library.thunks import COPY
 from minrpc.library.toolset import ProgramFacts
 from minrpc.names import listed

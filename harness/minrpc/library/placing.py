@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -93,12 +93,18 @@ def out(shape: int | tuple[int, ...] = 1) -> Out:
     return Out(shape)
 
 
+Callback: TypeAlias = Callable[[CType, Callable[..., object]], Address]
+"""Gives the address of a function in C, of a function type, that calls a function in Python."""
+
+
 class Placer:
     """Puts the objects that arguments point to into a frame, each object once."""
 
-    def __init__(self, frame: CallFrame, function: str) -> None:
+    def __init__(self, frame: CallFrame, function: str, callback: Callback | None = None) -> None:
+        """function: the called function's name. callback: None if Python functions can't be called."""
         self._frame = frame
         self._function = function
+        self._callback = callback
         self._structs: dict[tuple[int, int], Block] = {}
         self._arrays: dict[tuple[int, int], Block] = {}
         self._spans: list[tuple[int, int, Block]] = []
@@ -163,7 +169,10 @@ class Placer:
         if type(value) is int and isinstance(strip(pointer.target), Void):
             require_fits(where, pointer.size, value)
             return Handle(value)
-        hint = _FUNCTION_HINT if isinstance(strip(pointer.target), FunctionType) else _HINT
+        to_function = isinstance(strip(pointer.target), FunctionType)
+        if to_function and callable(value) and self._callback is not None:
+            return Handle(int(self._callback(pointer.target, value)))
+        hint = _FUNCTION_HINT if to_function else _HINT
         raise wrong(where, ctype, value, hint if isinstance(value, int | float | np.generic) else "")
 
     def _array(

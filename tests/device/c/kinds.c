@@ -275,3 +275,17 @@ int call_smash(int count)
 {
 	return smash(count) + calls;
 }
+
+struct driver {
+	uint8_t port;
+	int32_t (*transfer)(const struct driver *driver, int32_t value);
+	int32_t (*reset)(const struct driver *driver);
+};
+
+int32_t exchanged(const struct driver *driver, int32_t value)
+{
+	if (driver->reset != NULL && driver->reset(driver) != 0) {
+		return -1;
+	}
+	return driver->transfer(driver, value);
+}

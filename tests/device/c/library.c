@@ -96,7 +96,12 @@ uint32_t churn(uint32_t rounds, uint32_t largest)
 			blocks[at] = NULL;
 			kept = size = 0U;
 		} else {
-			blocks[at] = realloc(blocks[at], size + 1U);
+			uint8_t *moved = realloc(blocks[at], size + 1U);
+
+			if (moved == NULL) {
+				free(blocks[at]);
+			}
+			blocks[at] = moved;
 		}
 		if (blocks[at] != NULL) {
 			if (((uintptr_t)blocks[at] & 3U) != 0U ||
