@@ -11,7 +11,13 @@ import pytest
 from minrpc import ConfigurationError, ModelError
 
 from tests.unit.tvm import waveforms
-from tests.unit.tvm.tflite_model import write_average, write_sum, write_tflite
+from tests.unit.tvm.tflite_model import (
+    write_average,
+    write_custom,
+    write_softmax,
+    write_sum,
+    write_tflite,
+)
 
 pytestmark = pytest.mark.extra("tvm")
 
@@ -64,6 +70,23 @@ def test_averages_of_quantized_tensors_are_rounded(tmp_path: Path) -> None:
     model = model_of(write_average(tmp_path / "mean.tflite", len(rows)))
     (found,) = model.on_host({"x": rows.reshape(-1, 2, 2, 1)}).values()
     assert found.ravel().tolist() == [1, -1, 1, -1, 1]
+
+
+def test_a_softmax_with_a_factor_is_refused(tmp_path: Path) -> None:
+    from minrpc.tvm import model_of
+
+    assert model_of(write_softmax(tmp_path / "plain.tflite", 1.0)).plan.operators
+    with pytest.raises(ModelError, match=r"a softmax has beta 0\.5"):
+        model_of(write_softmax(tmp_path / "soft.tflite", 0.5))
+
+
+def test_a_custom_operator_is_named(tmp_path: Path) -> None:
+    """As those of spectrograms."""
+    from minrpc.tvm import model_of
+
+    with pytest.raises(ModelError, match="AudioSpectrogram is a custom operator") as caught:
+        model_of(write_custom(tmp_path / "mel.tflite", "AudioSpectrogram"))
+    assert "is then an input" in caught.value.next_step
 
 
 @pytest.mark.parametrize(

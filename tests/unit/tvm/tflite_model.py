@@ -111,6 +111,43 @@ def write_average(path: Path, rows: int) -> Path:
     return path
 
 
+def write_softmax(path: Path, beta: float) -> Path:
+    """float32[1, 4] to float32[1, 4]."""
+    import tflite
+
+    number = tflite.BuiltinOperator.SOFTMAX
+    return _write_single(path, {"DeprecatedBuiltinCode": number, "BuiltinCode": number}, beta)
+
+
+def write_custom(path: Path, name: str) -> Path:
+    """float32[1, 4] to float32[1, 4], by a custom operator."""
+    import tflite
+
+    number = tflite.BuiltinOperator.CUSTOM
+    return _write_single(path, {"DeprecatedBuiltinCode": number, "BuiltinCode": number}, None, name)
+
+
+def _write_single(path: Path, code: dict[str, int], beta: float | None, custom: str = "") -> Path:
+    import flatbuffers
+
+    builder = flatbuffers.Builder(1 << 12)
+    if custom:
+        code |= {"CustomCode": builder.CreateString(custom)}
+    codes = _vector(builder, "Model", "OperatorCodes", [_table(builder, "OperatorCode", **code)])
+    buffers = _vector(builder, "Model", "Buffers", [_buffer(builder, b"")])
+    options = _table(builder, "SoftmaxOptions", Beta=beta) if beta is not None else 0  # type: ignore[arg-type]
+    tensors: list[tuple[str, tuple[int, ...], int, int]] = [
+        ("x", (1, 4), _FLOAT32, 0),
+        ("y", (1, 4), _FLOAT32, 0),
+    ]
+    graph = _graph(builder, tensors, [0], [1], [(0, (0,), (1,), "SoftmaxOptions", options)])
+    graphs = _vector(builder, "Model", "Subgraphs", [graph])
+    model = _table(builder, "Model", Version=3, OperatorCodes=codes, Subgraphs=graphs, Buffers=buffers)
+    builder.Finish(model, b"TFL3")
+    path.write_bytes(bytes(builder.Output()))
+    return path
+
+
 def _quantization(builder: Any) -> int:  # noqa: ANN401
     import tflite
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import tflite
+
+from minrpc.errors import ModelError
+
 # They take elements elsewhere: TVM's converter has them, and refuses them for quantized tensors.
 _MOVING: Final = ("GATHER", "REVERSE_V2", "SPLIT", "SPLIT_V", "STRIDED_SLICE", "TILE", "UNPACK")
 
@@ -18,6 +22,18 @@ def converter() -> Any:  # noqa: ANN401 - TVM has no types
         _SUPPORTED_QUANTIZED_OPS = getattr(OperatorConverter, "_SUPPORTED_QUANTIZED_OPS", frozenset()).union(
             _MOVING
         )
+
+        def convert_softmax(self, op: Any) -> Any:  # noqa: ANN401
+            """A factor of the exponents, which TVM's converter passes over, is refused."""
+            options, given = tflite.SoftmaxOptions(), op.BuiltinOptions()
+            if given is not None:
+                options.Init(given.Bytes, given.Pos)
+                if options.Beta() != 1.0:
+                    raise ModelError(
+                        f"a softmax has beta {options.Beta():g}, and TVM's importer computes it with 1",
+                        next_step="multiply its input by beta where the model is made",
+                    )
+            return super().convert_softmax(op)
 
         def convert_pool2d(self, op: Any, pool_type: str) -> Any:  # noqa: ANN401
             """Averages of integers are rounded, as TFLite does; TVM's converter cuts their fractions off."""

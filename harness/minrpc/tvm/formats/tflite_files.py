@@ -19,6 +19,8 @@ from minrpc.errors import ModelError
 _NAMES: Final = {
     number: name for name, number in vars(tflite.BuiltinOperator).items() if isinstance(number, int)
 }
+# The custom operator that TVM's importer has.
+_CUSTOM: Final = ("TFLite_Detection_PostProcess",)
 _TYPES: Final = {0: np.float32, 2: np.int32, 3: np.uint8, 4: np.int64, 9: np.int8}
 
 
@@ -57,6 +59,11 @@ class _Stateless(tflite.SubGraph):  # type: ignore[misc]
                 read[handle] = int(operator.Outputs(0))
             elif name == "ASSIGN_VARIABLE":
                 assigned[handle] = int(operator.Inputs(1))
+            elif name == "CUSTOM" and handle not in _CUSTOM:
+                raise ModelError(
+                    f"{handle} is a custom operator, and TVM's importer has none of that name",
+                    next_step="convert the model without it: its result, as a spectrogram, is then an input",
+                )
             elif name not in ("CALL_ONCE", "VAR_HANDLE"):
                 kept.append(operator)
         if set(assigned) != set(read):
@@ -126,7 +133,7 @@ def _numbers(array: Any) -> list[int]:  # noqa: ANN401 - tflite gives 0 for no n
 
 
 def _operators(model: Any, graph: Any) -> Iterator[tuple[Any, str, str]]:  # noqa: ANN401
-    """Each operator, its name, and the name of the variable that it is about, "" for another operator."""
+    """Each operator, its name, and the name of its variable or custom operator, "" for another operator."""
     handles: dict[int, str] = {}
     for number in range(graph.OperatorsLength()):
         operator = graph.Operators(number)
@@ -135,6 +142,8 @@ def _operators(model: Any, graph: Any) -> Iterator[tuple[Any, str, str]]:  # noq
         if name == "VAR_HANDLE":
             handles[int(operator.Outputs(0))] = _handle(operator)
         about = handles.get(int(operator.Inputs(0)), "") if name.endswith("_VARIABLE") else ""
+        if name == "CUSTOM":
+            about = (code.CustomCode() or b"").decode(errors="replace")
         yield operator, name, about
 
 
