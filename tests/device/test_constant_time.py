@@ -121,6 +121,27 @@ def test_a_function_that_is_loaded_is_checked_as_one_of_the_firmware(
     assert "from early" in str(early)
 
 
+def test_a_float_that_software_narrows_on_its_way_is_refused(checked: Checked, tmp_path: Path) -> None:
+    """The call converts it from double, which is not the function's doing."""
+    (tmp_path / "bits.c").write_text(
+        "#include <stdint.h>\n#include <string.h>\n"
+        "uint32_t at(const float *x) { uint32_t bits; memcpy(&bits, x, 4); return bits ^ 1; }\n"
+        "uint32_t of(float x) { return at(&x); }\n"
+    )
+    with library_of(checked.device.load(tmp_path / "bits.c")) as library:
+
+        def verdict(name: str, like: object) -> str:
+            tried = secret_inputs([like], secret=[0])
+            try:
+                return str(bool(check_constant_time(checked.device, checked.counters, name, tried, library)))
+            except ConfigurationError as error:
+                return error.message
+
+        assert verdict("at", np.zeros(1, np.float32)) == "True"
+        refused = "of takes a float that software narrows from double"
+        assert verdict("of", np.float32(0)).partition(",")[0] in ("True", refused)
+
+
 LEAKS = Path(__file__).parent / "c" / "leaks.c"
 KEY = np.zeros(16, np.uint8)
 MESSAGE = np.array([0x11 * number for number in range(16)], np.uint8)

@@ -16,6 +16,7 @@ struct scripted {
 	uint32_t starts;
 	uint32_t stops;
 	bool refuses;
+	bool stays; /* can't be stopped */
 };
 
 static struct scripted narrow;
@@ -38,7 +39,7 @@ static bool enable_scripted(void *context, bool on)
 		return false;
 	}
 	*(on ? &counter->starts : &counter->stops) += 1U;
-	return true;
+	return on || !counter->stays;
 }
 
 static const struct minrpc_counter counters[] = {
@@ -345,6 +346,71 @@ TEST(a_calls_peak_is_above_what_was_in_use)
 	host_stop(host);
 }
 
+TEST(a_counter_that_can_not_be_stopped_is_no_failure)
+{
+	struct host *host = start();
+
+	narrow.stays = true;
+	CHECK_EQ(column(run(host, "tick", "narrow,word"), 2U, 0U), 10U);
+	CHECK_EQ(word.starts, word.stops);
+	host_stop(host);
+}
+
+/* Of a port's stack of 1,000 bytes, and of its heap, which has 100 in use before the call. */
+static uint32_t stack_peak;
+static uint32_t heap_peak;
+
+static void paint_scripted(void *context)
+{
+	(void)context;
+}
+
+static void stack_scripted(void *context, uint32_t *size, uint32_t *peak)
+{
+	(void)context;
+	*size = 1000U;
+	*peak = stack_peak;
+}
+
+static void heap_scripted(void *context, uint32_t *used, uint32_t *peak, bool reset)
+{
+	(void)context;
+	*used = 100U;
+	*peak = reset ? 100U : heap_peak;
+}
+
+static struct host *start_with_peaks(void)
+{
+	struct host *host = start();
+
+	host->platform.stack_paint = paint_scripted;
+	host->platform.stack_use = stack_scripted;
+	host->platform.heap_use = heap_scripted;
+	return host;
+}
+
+TEST(a_call_that_used_all_of_the_stack_has_no_figure)
+{
+	struct host *host = start_with_peaks();
+
+	stack_peak = 999U;
+	CHECK_EQ(column(run(host, "tick", "stack_bytes"), 1U, 0U), 999U);
+	stack_peak = 1000U;
+	expect_exception(run(host, "tick", "stack_bytes"), "used all 1000 bytes of the stack");
+	host_stop(host);
+}
+
+TEST(a_calls_share_of_the_heap_is_above_what_was_in_use)
+{
+	struct host *host = start_with_peaks();
+
+	heap_peak = 164U;
+	CHECK_EQ(column(run(host, "tick", "heap_bytes"), 1U, 0U), 64U);
+	heap_peak = 60U; /* the call freed what others held */
+	CHECK_EQ(column(run(host, "tick", "heap_bytes"), 1U, 0U), 0U);
+	host_stop(host);
+}
+
 TEST(the_list_tells_which_can_not_be_had)
 {
 	struct host *host = start();
@@ -507,6 +573,9 @@ CHECK_MAIN(CASE(differences_are_modulo_a_counters_width),
 	   CASE(those_before_one_that_can_not_be_had_are_stopped),
 	   CASE(counters_stop_when_the_timed_function_fails), CASE(only_whole_names_are_known),
 	   CASE(a_calls_peak_is_above_what_was_in_use), CASE(the_list_tells_which_can_not_be_had),
+	   CASE(a_counter_that_can_not_be_stopped_is_no_failure),
+	   CASE(a_call_that_used_all_of_the_stack_has_no_figure),
+	   CASE(a_calls_share_of_the_heap_is_above_what_was_in_use),
 	   CASE(a_long_list_is_kept_where_it_fits), CASE(a_list_needs_memory),
 	   CASE(results_with_columns_that_do_not_fit_are_exceptions),
 	   CASE(results_with_columns_up_to_the_arenas_end),

@@ -7,6 +7,7 @@ proof. Instructions whose own time depends on their operands are listed, not jud
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol
@@ -38,6 +39,9 @@ _TRIES: Final = 20
 # Offsets of the bytes of the largest access: the trace has no sizes.
 _WORD: Final = np.arange(8)
 _SHOWN_BYTES: Final = 32
+
+# Functions of libgcc that narrow a double, of cores without an FPU.
+_NARROWING: Final = re.compile(r"(?:__truncdf[sh]f2|__aeabi_d2[fh])\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +142,7 @@ def check_constant_time(
     first = tracer.trace(given[0])
     found = [_compared(tracer, index, first, given[0], other) for index, other in enumerate(given[1:], 1)]
     differences = tuple(item for item in found if item is not None)
+    _require_unconverted(name, given, differences)
     if not differences:
         _require_kept_input(functions[name], name, arguments, given, tracer, first)
     executed = (counters.in_windows() - before).by_address
@@ -150,6 +155,19 @@ def check_constant_time(
         str(inputs) if isinstance(inputs, SecretInputs) else "",
         variable_time_instructions(counters.image, executed),
     )
+
+
+def _require_unconverted(
+    name: str, given: Sequence[Sequence[Any]], differences: Sequence[TraceDifference]
+) -> None:
+    """Refuse a float by value where software narrows it from double, in steps that depend on it."""
+    narrowed = [item for item in differences if _NARROWING.match(item.place)]
+    if narrowed and any(isinstance(value, float) for value in given[0]):
+        raise ConfigurationError(
+            f"{name} takes a float that software narrows from double, in steps that depend on it: "
+            f"{narrowed[0].place}",
+            next_step="check a function that takes it by a pointer, const float *",
+        )
 
 
 def _by_place(differences: Sequence[TraceDifference]) -> Iterator[str]:

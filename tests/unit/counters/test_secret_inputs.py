@@ -69,6 +69,21 @@ def test_single_bit_differences_differ_by_one_bit_from_another_input() -> None:
     assert 1 in near
 
 
+def test_a_secret_of_one_byte_is_tried_with_single_bits_other() -> None:
+    """Each kind's number is that of calls which are of that kind: a copy of the base is no difference."""
+    tried = secret_inputs([np.uint8(0)], secret=[0])
+    base, flipped = tried.calls[2][0], [call[0] for call in tried.calls[3:27]]
+    assert tried.kinds["with one bit other"] == len(flipped)
+    assert {(value ^ base).bit_count() for value in flipped} == {1}
+
+
+def test_two_secrets_are_tried_equal_to_each_other() -> None:
+    def leak(a: int, b: int) -> bool:
+        return a == b and 0 < a < 0xFFFFFFFF
+
+    assert paths(leak, np.uint32(0), np.uint32(0), secret=(0, 1)) == {False, True}
+
+
 def test_the_callers_own_inputs_are_tried_too() -> None:
     own = [[np.full(16, 3, np.uint8)], [np.full(16, 4, np.uint8)]]
     inputs = secret_inputs([KEY], [0], own=own)

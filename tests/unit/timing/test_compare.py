@@ -53,6 +53,33 @@ def test_a_new_record_takes_the_place_of_the_old() -> None:
     assert merged([second], first) == [second, first]
 
 
+def counted(number: int, estimate: str = "", **counters: int) -> TimingRecord:
+    """A record of one repeat, with counters of a batch."""
+    record = recorded([1000], number=number)
+    samples = tuple(dataclasses.replace(sample, columns=counters) for sample in record.measurement.samples)
+    measurement = dataclasses.replace(record.measurement, samples=samples, estimate=estimate)
+    return dataclasses.replace(record, measurement=measurement)
+
+
+def changed_counters(base: TimingRecord, head: TimingRecord) -> list[str]:
+    (change,) = compare([base], [head]).changes
+    return [counter.name for counter in change.counters]
+
+
+def test_bytes_may_differ_by_eight_an_instruction_of_the_timers() -> None:
+    """Batches of 10 and 20 calls differ by half a batch's share of the timer: 12.15 cycles a call."""
+    instructions = 12.15 / float(EXACT.cycles_per_instruction or 1)
+    few, many = 10 * 100, 20 * round(100 + 4 * instructions)
+    assert changed_counters(counted(10, loads=few), counted(20, loads=many)) == ["loads"]
+    assert changed_counters(counted(10, loaded_bytes=few), counted(20, loaded_bytes=many)) == []
+
+
+def test_cycles_of_two_cores_are_no_change() -> None:
+    base, head = (counted(10, estimate, cycles=n, loads=n) for estimate, n in (("M3", 50), ("M4", 70)))
+    assert changed_counters(base, head) == ["loads"]
+    assert changed_counters(base, counted(10, "M3", cycles=70, loads=50)) == ["cycles"]
+
+
 def test_exact_times_to_the_cycle() -> None:
     (change,) = compare([recorded([1000, 1001, 1000])], [recorded([1010, 1010, 1010])]).changes
     assert change.verdict == "slower"
