@@ -427,16 +427,18 @@ def _operator(plan: ModelPlan, number: int) -> str:
             f"\tDLTensor t{position} = tensor({_address(plan, tensor)}, {len(tensor.shape)}, "
             f"shape{position}, {tensor.dtype.code}, {tensor.dtype.bits});"
         )
-        arguments.append(f"argument(&t{position})")
+        arguments.append(f"\targs[{position}] = argument(&t{position});")
     declarations = "\n".join([*shapes, *tensors])
+    assignments = "\n".join(arguments)
     return f"""/* {operator.function} */
 static int32_t operator{number}(const struct tvmgen_{plan.name}_inputs *inputs,
 	const struct tvmgen_{plan.name}_outputs *outputs, uint8_t *workspace, struct tvmgen_stack *stack)
 {{
 {declarations}
-	TVMFFIAny args[] = {{{", ".join(arguments)}}};
+	TVMFFIAny args[{len(arguments)}];
 	TVMFFIAny result = {{0}};
 
+{assignments}
 	(void)inputs;
 	(void)outputs;
 	(void)workspace;
@@ -454,7 +456,8 @@ def _address(plan: ModelPlan, tensor: Tensor) -> str:
         case "constant":
             base = f"(void *)(uintptr_t)tvmgen_{plan.name}_weight{tensor.index}"
         case "storage":
-            return f"workspace + {plan.storage_offsets[tensor.index]}"
+            offset = plan.storage_offsets[tensor.index]
+            return f"workspace + {offset}" if offset else "workspace"
     return base
 
 

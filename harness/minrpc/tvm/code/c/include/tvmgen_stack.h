@@ -12,7 +12,7 @@
 
 #include "tvm/runtime/c_backend_api.h"
 
-#define TVMGEN_STACK_ALIGNMENT 16
+#define TVMGEN_STACK_ALIGNMENT 16U
 
 /* The free part of a workspace. */
 struct tvmgen_stack {
@@ -29,7 +29,7 @@ static inline void *tvmgen_stack_take(struct tvmgen_stack *stack, uint64_t size)
 	if (size > stack->room) {
 		return NULL;
 	}
-	rounded = ((size_t)size + TVMGEN_STACK_ALIGNMENT - 1) / TVMGEN_STACK_ALIGNMENT *
+	rounded = ((size_t)size + TVMGEN_STACK_ALIGNMENT - 1U) / TVMGEN_STACK_ALIGNMENT *
 		  TVMGEN_STACK_ALIGNMENT;
 	if (rounded > stack->room) {
 		return NULL;
