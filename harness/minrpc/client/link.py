@@ -341,10 +341,20 @@ class SessionLink:
 
     def _handshake(self, deadline: Deadline) -> None:
         attempt = 0
-        while not self._try_start(deadline, _RETRY_S[min(attempt, len(_RETRY_S) - 1)]):
+        while not self._start_or_reopen(deadline, _RETRY_S[min(attempt, len(_RETRY_S) - 1)]):
             attempt += 1
             if deadline.expired():
                 raise self._unanswered(deadline)
+
+    def _start_or_reopen(self, deadline: Deadline, wait_s: float) -> bool:
+        """As `_try_start`; a link that closes before the first byte may be opened again by its owner."""
+        try:
+            return self._try_start(deadline, wait_s)
+        except LinkClosedError as error:
+            if self._tail or error.by_us:
+                raise
+            self.transport = self.owner.link_once_free(error, wait_s, deadline)
+            return False
 
     def _try_start(self, deadline: Deadline, wait_s: float) -> bool:
         """Sends one start; returns False when it is time for the next."""

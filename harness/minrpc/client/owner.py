@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from minrpc.errors import HarnessError
+from minrpc.errors import HarnessError, LinkClosedError
 from minrpc.host.deadline import Clock, Deadline, WallClock
 from minrpc.host.process import TextTail
 from minrpc.timing import Timebase
@@ -106,6 +106,12 @@ class Owner(Protocol):
         Raises LinkClosedError if the device is not back in time.
         """
 
+    def link_once_free(self, error: LinkClosedError, wait_s: float, deadline: Deadline) -> Transport:
+        """The link anew after `wait_s`, for a link that closed before the first byte: another client had it.
+
+        Raises `error` where that can't be, or there is no time left.
+        """
+
     def diagnose(self, error: HarnessError) -> HarnessError:
         """The error to raise in place of `error` from the link: if the device is dead, the error that reports
         it."""
@@ -138,6 +144,10 @@ class Unowned:
     def link_after_restart(self, deadline: Deadline) -> Transport | None:
         """None: the target is not known."""
         return None
+
+    def link_once_free(self, error: LinkClosedError, wait_s: float, deadline: Deadline) -> Transport:
+        """Raises `error`: how the link was opened is not known."""
+        raise error
 
     def diagnose(self, error: HarnessError) -> HarnessError:
         """Returns `error` unchanged."""

@@ -7,6 +7,7 @@ import hashlib
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from minrpc.errors import ConfigurationError
 from minrpc.firmware.firmware import Firmware
@@ -16,6 +17,9 @@ from minrpc.firmware.zephyr_boards import BuiltTree, read_built_tree
 from minrpc.targets import Platform, Target
 from minrpc.targets.qemu_command import find_qemu, without_wired
 from minrpc.targets.table import Start
+
+# Part of the names of its functions.
+_SERVER: Final = b"tvm.rpc.server."
 
 
 def firmware_in(target: Target, build_dir: Path) -> Firmware:
@@ -43,6 +47,12 @@ def firmware_in(target: Target, build_dir: Path) -> Firmware:
     elf = "zephyr/zephyr.exe" if process else "zephyr/zephyr.elf"
     if not (build_dir / elf).is_file():
         raise ConfigurationError(f"{build_dir} has no {elf}", next_step="build it: west build")
+    content = (build_dir / elf).read_bytes()
+    if _SERVER not in content:
+        step = "call minrpc_start() in the application, see docs/boards.md; the linker has dropped the server"
+        raise ConfigurationError(
+            f"the firmware in {build_dir} does not start MinRPC's server", next_step=step
+        )
     if qemu_argv and not all(path.exists() for path in _images(qemu_argv, build_dir)):
         ninja(build_dir, "qemu_kernel_target")
     program = Path(qemu_argv[0]).name if qemu_argv else ""
@@ -51,7 +61,7 @@ def firmware_in(target: Target, build_dir: Path) -> Firmware:
         target=replace(target, platform=platform),
         elf=build_dir / elf,
         build_dir=build_dir,
-        content_hash=hashlib.sha256((build_dir / elf).read_bytes()).hexdigest(),
+        content_hash=hashlib.sha256(content).hexdigest(),
         cached=True,
         seconds=0.0,
         qemu_argv=tuple(qemu_argv),

@@ -78,11 +78,11 @@ def _run(kind: str, command: str, target: Target, deadline: Deadline) -> None:
         raise ResetError(f"the {kind} command {how}: {shlex.join(argv)}", stage="reset", details=details)
 
 
-def come_back(target: Target, deadline: Deadline) -> BoardLink:
-    """Waits for the board's port and opens its link. Raises LinkClosedError if the port is not back in
+def come_back(target: Target, deadline: Deadline, wait_s: float = _LOOK_AGAIN_S) -> BoardLink:
+    """Opens the board's link, tried every `wait_s` seconds. Raises LinkClosedError if the port is not back in
     time."""
     while True:
-        time.sleep(min(_LOOK_AGAIN_S, deadline.remaining()))
+        time.sleep(min(wait_s, deadline.remaining()))
         try:
             return open_port(target)
         except LinkClosedError:

@@ -34,7 +34,7 @@ from minrpc.running.shared_memory import SharedMemory
 from minrpc.targets import Icount, Platform, Target, Timing
 from minrpc.targets.target import UNKNOWN_BOARD
 from minrpc.timing.clock import Timebase
-from minrpc.transport import Transport, processes_with_open
+from minrpc.transport import Transport, is_tcp, processes_with_open
 
 # Seconds until an emulator that was asked to end is killed: it only has to leave its main loop.
 _QUIT_S: Final = 5.0
@@ -131,6 +131,20 @@ class RunningDevice:
             return None
         self.transport.close()
         self.transport = come_back(self.target, deadline)
+        return self.transport
+
+    def link_once_free(self, error: LinkClosedError, wait_s: float, deadline: Deadline) -> Transport:
+        """The board's TCP link anew after `wait_s`: a device that serves a client turns another one away.
+
+        Raises `error` for other links, and when there is no time left; LinkClosedError as `start` does.
+        """
+        if self._stopped or not is_tcp(self.target.serial_port or ""):
+            raise error
+        error.next_step = "another client may have the device, which serves one at a time: try again later"
+        if deadline.remaining() <= wait_s:
+            raise error
+        self.transport.close()
+        self.transport = come_back(self.target, deadline, wait_s)
         return self.transport
 
     def diagnose(self, error: HarnessError) -> HarnessError:

@@ -72,13 +72,13 @@ def lease(target: Target, say: Say = lambda text: None) -> Lease:
     say: shows the user of the board that it waits for.
     Raises BoardBusyError with all holders, HarnessError when all its boards are in quarantine.
     """
-    if target.serial_port is not None:
-        choices: Sequence[HardwareBoard | None] = [None]
-    else:
-        choices = _out_of_quarantine(target, candidates(target))
+    boards = None if target.serial_port is not None else candidates(target)
+    choices: Sequence[HardwareBoard | None] = [None]
     deadline = Deadline("wait for a board", target.wait_board_s)
     said = ""
     while True:
+        if boards is not None:  # Another process may find out meanwhile that a board does not answer.
+            choices = _out_of_quarantine(target, boards)
         elsewhere: list[str] = []
         for board in choices:
             try:
@@ -177,6 +177,9 @@ def _take(target: Target, board: HardwareBoard | None) -> Lease | None:
     assert link is not None
     lock = take(key_of(link))
     if lock is None:
+        return None
+    if board is not None and quarantine_of(board):  # Its last user has just put it there.
+        lock.release()
         return None
     try:
         leased = target if board is None else leased_target(target, board)

@@ -32,6 +32,11 @@ def is_local_port(url: str) -> bool:
     return not url.startswith((_EXEC, "socket://", "rfc2217://", "unix://", "labgrid:"))
 
 
+def is_tcp(url: str) -> bool:
+    """True for a TCP connection, whose server may serve another client."""
+    return url.startswith("socket://")
+
+
 def port_of(url: str) -> str:
     """`url`, or the path for a serial port of this machine. Raises as `find_port` does."""
     return find_port(url) if is_local_port(url) else url

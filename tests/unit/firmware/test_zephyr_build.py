@@ -43,7 +43,7 @@ def build_dir(tmp_path: Path) -> Path:
     zephyr.mkdir()
     (zephyr / ".config").write_text(CONFIG)
     (zephyr / "zephyr.dts").write_text(DTS)
-    (zephyr / "zephyr.elf").write_bytes(b"\x7fELF")
+    (zephyr / "zephyr.elf").write_bytes(b"\x7fELF tvm.rpc.server.x")
     (tmp_path / "CMakeCache.txt").write_text(f"ZEPHYR_BASE:PATH={found[0].base}\n")
     (tmp_path / "build.ninja").write_text(NINJA.format(tmp_path))
     return tmp_path
@@ -72,6 +72,13 @@ def test_a_build_without_the_module(build_dir: Path) -> None:
     (build_dir / "zephyr" / ".config").write_text("CONFIG_BOARD=x\n")
     with pytest.raises(ConfigurationError, match="has no MinRPC"):
         firmware_in(target(), build_dir)
+
+
+def test_a_build_whose_application_does_not_start_the_server(build_dir: Path) -> None:
+    (build_dir / "zephyr" / "zephyr.elf").write_bytes(b"\x7fELF")
+    with pytest.raises(ConfigurationError, match="does not start MinRPC's server") as caught:
+        firmware_in(target(), build_dir)
+    assert "call minrpc_start()" in caught.value.next_step
 
 
 def test_a_build_that_listens_is_not_started(build_dir: Path) -> None:

@@ -217,9 +217,10 @@ sys.stdin.read()
 
 @pytest.mark.parametrize("rack", [2], indirect=True)
 def test_boards_of_another_process_are_waited_for(rack: Path) -> None:
-    """A board's lock names its process, and ends with it."""
+    """A board's lock names its process, and ends with it; a board that gets into quarantine is not taken."""
     target = Target.named("desk", hardware_map=rack / "map.yml")
-    ports = [board.link for board in load_hardware_map(rack / "map.yml")]
+    boards = load_hardware_map(rack / "map.yml")
+    ports = [board.link for board in boards]
     said: list[str] = []
     argv = [sys.executable, "-c", HOLD, *ports]
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
@@ -235,8 +236,11 @@ def test_boards_of_another_process_are_waited_for(rack: Path) -> None:
 
         def say(text: str) -> None:
             said.append(text)
+            put_into_quarantine(boards[0], "tried")
             other.kill()
 
-        lease(target.changed(wait_board_s=RUN_S), say).release()
+        held = lease(target.changed(wait_board_s=RUN_S), say)
+        held.release()
+        assert held.board == boards[1]
     assert f"waits up to {RUN_S} s: " in said[0]
     assert f"pid {other.pid} of " in said[0]

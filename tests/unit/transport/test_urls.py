@@ -52,15 +52,18 @@ def test_a_command(firmware: str) -> None:
 
 
 class Served:
-    """A server of streams: the firmware behind each connection."""
+    """A server of streams: the firmware behind a connection, after some that are turned away."""
 
-    def __init__(self, listener: socket.socket, firmware: str) -> None:
+    def __init__(self, listener: socket.socket, firmware: str, turned_away: int = 0) -> None:
         self._listener = listener
+        self._turned_away = turned_away
         self._argv = shlex.split(firmware)
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
 
     def _serve(self) -> None:
+        for _ in range(self._turned_away):
+            self._listener.accept()[0].close()
         connection, _ = self._listener.accept()
         with connection:
             self.process = subprocess.Popen(self._argv, stdin=connection.fileno(), stdout=subprocess.DEVNULL)
@@ -76,6 +79,25 @@ def test_tcp(firmware: str) -> None:
     listener = socket.create_server(("127.0.0.1", 0))
     served = Served(listener, firmware)
     assert increments(f"socket://127.0.0.1:{listener.getsockname()[1]}")
+    served.stop()
+
+
+def test_tcp_whose_server_turns_clients_away_at_first(firmware: str) -> None:
+    """As a device does while it does not know yet that its last client has gone."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    served = Served(listener, firmware, turned_away=1)
+    assert increments(f"socket://127.0.0.1:{listener.getsockname()[1]}")
+    served.stop()
+
+
+def test_tcp_whose_server_has_another_client(firmware: str) -> None:
+    listener = socket.create_server(("127.0.0.1", 0))
+    url = f"socket://127.0.0.1:{listener.getsockname()[1]}"
+    served = Served(listener, firmware, turned_away=2)
+    with pytest.raises(LinkClosedError, match=f"{url}: the far end") as caught:
+        open_device(serial_port=url, session_timeout_s=1.0)
+    assert caught.value.next_step.startswith("another client may have the device, which serves one at a time")
+    assert increments(url)
     served.stop()
 
 

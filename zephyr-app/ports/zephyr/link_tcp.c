@@ -12,12 +12,17 @@
 
 #include <zephyr/kernel.h>
 #include <zephyr/net/socket.h>
+#include <zephyr/posix/fcntl.h>
 
 #define RX_SIZE    CONFIG_MINRPC_RX_RING_SIZE
 #define NO_SOCKET  (-1)
 #define FOR_EVER   (-1)
 /* The network stack's own threads send the bytes that it has accepted. */
 #define SENDING_MS 100
+/* Seconds without bytes until keep-alive probes are sent, and between the probes. */
+#define IDLE_S     5
+#define PROBE_S    2
+#define PROBES     3
 
 /* Received bytes, from the start of `bytes`. */
 static struct {
@@ -30,6 +35,21 @@ static int client = NO_SOCKET;
 static uint32_t dropped;
 static bool is_silent;
 
+static void set(int fd, int level, int option, int value)
+{
+	(void)zsock_setsockopt(fd, level, option, &value, sizeof(value));
+}
+
+/* Replies are sent at once, and a client that died without a close is dropped. */
+static void set_options(int fd)
+{
+	set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+	set(fd, IPPROTO_TCP, TCP_KEEPIDLE, IDLE_S);
+	set(fd, IPPROTO_TCP, TCP_KEEPINTVL, PROBE_S);
+	set(fd, IPPROTO_TCP, TCP_KEEPCNT, PROBES);
+}
+
 static void drop_client(void)
 {
 	(void)zsock_close(client);
@@ -40,7 +60,6 @@ static void drop_client(void)
 static void accept_client(void)
 {
 	int accepted = zsock_accept(listener, NULL, NULL);
-	int on = 1;
 
 	if (accepted < 0) {
 		return;
@@ -50,12 +69,7 @@ static void accept_client(void)
 		return;
 	}
 	client = accepted;
-	/*
-	 * Without these options replies wait for further bytes, and a dead client stays connected
-	 * for long.
-	 */
-	(void)zsock_setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	(void)zsock_setsockopt(client, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	set_options(client);
 }
 
 /* Reads all bytes for which there is room; the client's end comes after its bytes. */
@@ -90,16 +104,30 @@ static void take(int timeout_ms)
 	}
 }
 
+static void take_now(void)
+{
+	if (!IS_ENABLED(CONFIG_ARCH_POSIX)) {
+		take(0);
+		return;
+	}
+	/* poll() of a process needs interrupts, which wait while a function runs. */
+	if (client != NO_SOCKET) {
+		receive();
+	}
+	accept_client();
+}
+
 static int listen_at(int fd)
 {
 	struct sockaddr_in address = {
 		.sin_family = AF_INET,
 		.sin_port = htons(CONFIG_MINRPC_LINK_TCP_PORT),
 	};
-	int on = 1;
 
 	/* The host of a simulated board may still have connections from before the restart. */
-	(void)zsock_setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	/* zsock_accept() must not wait for a client that has gone before. */
+	(void)zsock_fcntl(fd, F_SETFL, O_NONBLOCK);
 	if (zsock_bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
 		return -errno;
 	}
@@ -135,7 +163,7 @@ uint32_t minrpc_link_wait(const uint8_t **data)
 uint32_t minrpc_link_peek(uint32_t held, uint32_t from, const uint8_t **data)
 {
 	if (rx.size == held + from) {
-		take(0);
+		take_now();
 	}
 	*data = &rx.bytes[held + from];
 	if (rx.size == RX_SIZE && rx.size == held + from && from != 0U) {
