@@ -481,6 +481,8 @@ def test_functions_that_need_nothing_that_is_nowhere_are_loaded(load: Load, tmp_
     for name in ("direct", "by_table"):
         with pytest.raises(TypeError, match=f"^{name} can't be called: it needs elsewhere, which neither"):
             lib[name](1)
+        with pytest.raises(TypeError, match=f"^{name} can't be called: it needs elsewhere, which neither"):
+            lib.measure(name)
 
 
 def test_what_does_not_link(load: Load, tmp_path: Path) -> None:

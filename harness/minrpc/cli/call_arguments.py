@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -22,6 +23,7 @@ ARRAYS: Final = MappingProxyType({"add": 3, "mul": 3, "exp": 2, "myexpf": 2})
 DEFAULT_SHAPE: Final = "1024"
 DEFAULT_DTYPE: Final = "float32"
 _SEED: Final = 12345
+_DIGITS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +57,16 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class ArrayFile(Array):
-    """An array argument with the elements of a file of numpy's."""
+    """An array argument with the elements of a file of numpy's.
+
+    digest: of the elements: calls with other elements are other calls.
+    """
 
     path: Path
+    digest: str
+
+    def __str__(self) -> str:
+        return f"{Array.__str__(self)} #{self.digest}"
 
     def _elements(self, rng: np.random.Generator) -> npt.NDArray[Any]:
         return np.ascontiguousarray(_loaded(self.path))
@@ -70,7 +79,8 @@ def parse_argument(text: str) -> CallArgument:
     """The argument of a text. Raises ConfigurationError if it is neither an array nor a number."""
     if text.endswith(".npy"):
         values = _loaded(Path(text))
-        return ArrayFile(_dtype(values.dtype.name), values.shape, Path(text))
+        digest = sha256(values.tobytes()).hexdigest()[:_DIGITS]
+        return ArrayFile(_dtype(values.dtype.name), values.shape, Path(text), digest)
     array = re.fullmatch(r"\s*([a-z]+\d*)\s*\[([\d,\sx]*)\]\s*", text)
     if array:
         return Array(_dtype(array[1]), parse_shape(array[2]))

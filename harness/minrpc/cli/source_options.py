@@ -12,6 +12,7 @@ from typing import Any
 
 from minrpc.errors import ConfigurationError, HarnessError
 from minrpc.library import LoadedLibrary, Sources, load
+from minrpc.library.arguments import require_callable
 from minrpc.names import did_you_mean, listed
 from minrpc.pipeline import Device
 
@@ -71,12 +72,14 @@ def sources_from(arguments: argparse.Namespace, files: Sequence[Path]) -> Source
 def load_with(function: str, device: Device, sources: Sources, stack: ExitStack) -> LoadedLibrary:
     """The compiled library, loaded into the device until `stack` ends.
 
-    Raises ConfigurationError if it has no `function`.
+    Raises ConfigurationError if it has no `function`, or this can't be called.
     """
     loaded = stack.enter_context(load(device, sources))
     if function not in loaded.functions:
         step = did_you_mean(function, loaded.functions) or f"it has {listed(loaded.functions, 12)}"
         raise ConfigurationError(f"{loaded.name} has no function {function}", next_step=step)
+    with told_if_unfit(sources.files):
+        require_callable(loaded[function].function)
     return loaded
 
 

@@ -56,6 +56,12 @@ class CallPlan:
         ]
 
 
+def require_callable(function: FunctionDeclaration) -> None:
+    """Raise TypeError, with the reason, for a function that can't be called."""
+    if function.unsupported:
+        raise TypeError(f"{function.name} can't be called: {function.unsupported}")
+
+
 def plan_call(
     function: FunctionDeclaration,
     given: Sequence[object],
@@ -68,8 +74,7 @@ def plan_call(
 
     Raises TypeError and ValueError, which name the function, the parameter, the expected type and the value.
     """
-    if function.unsupported:
-        raise TypeError(f"{function.name} can't be called: {function.unsupported}")
+    require_callable(function)
     parameters = function.type.parameters
     if len(given) != len(parameters):
         raise TypeError(

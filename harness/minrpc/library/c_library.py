@@ -20,7 +20,7 @@ from minrpc.client.rpc import RpcClient
 from minrpc.client.session import Session
 from minrpc.client.timing import TimeEvaluator
 from minrpc.errors import EmulatorExitedError, SessionTerminatedError
-from minrpc.library.arguments import CallPlan, plan_call
+from minrpc.library.arguments import CallPlan, plan_call, require_callable
 from minrpc.library.call_memory import CallMemory
 from minrpc.library.code_guard import CodeGuard
 from minrpc.library.fake_functions import Fakes
@@ -303,9 +303,10 @@ class CLibrary:
         return self._timed(name, self.module.measure(self.packed_name(name), **options))
 
     def _require(self, name: str) -> None:
-        """Raise AttributeError if the library has no such function."""
+        """Raise AttributeError if the library has no such function, TypeError if it can't be called."""
         if text_name(name, "function") not in self._declared:
             raise AttributeError(self._missing(name))
+        require_callable(self._declared[name])
 
     def _timed(self, name: str, timer: TimeEvaluator | Measurer | MeteredMeasurer) -> Callable[..., Any]:
         function = self[name].function

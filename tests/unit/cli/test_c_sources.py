@@ -85,6 +85,17 @@ def test_a_function_that_the_source_lacks_is_told(
     assert "f.c has no function cube\n  next: it has scale, square" in capsys.readouterr().err
 
 
+def test_a_function_that_needs_what_nobody_has_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "f.c").write_text(
+        "int hal(void);\nint f(int n) { return hal() + n; }\nint g(void) { return 1; }"
+    )
+    given = ["f", "--source", str(tmp_path / "f.c"), "--arg", "1", "--platform", "posix"]
+    assert main(["time", *given]) == 2
+    assert "f can't be called: it needs hal, which neither its sources" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_constant_time_of_a_function_of_the_source(source: str, capsys: pytest.CaptureFixture[str]) -> None:
     arrays = ["--arg", "int16[4]", "--arg", "int16[4]", "--arg", "4", "--arg", "3"]

@@ -268,3 +268,16 @@ def test_a_report_measures_as_time_does(tmp_path: Path) -> None:
     assert main(["report", *given, "--json", str(reported)]) == 0
     item, other = (parse(file.read_text(), "report")[0].measurement for file in (timed, reported))
     assert item.typical_cycles == pytest.approx(other.typical_cycles, rel=0.01)
+
+
+def test_calls_with_other_elements_of_a_file_are_other_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Times of other data are no change of the code."""
+    monkeypatch.chdir(tmp_path)
+    texts = []
+    for first in (0, 1, 0):
+        np.save("x.npy", np.array([first, 2], np.uint8))
+        texts.append(str(parse_argument("x.npy")))
+    assert texts[0].startswith("uint8[2] #")
+    assert texts[0] == texts[2] != texts[1]
