@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ from minrpc import (
     profile_call,
     start,
 )
+from minrpc.cli import main
 from minrpc.counters.plugin_build import api_of, qemu_version
 from minrpc.cycles.core import load_core
 from minrpc.running import all_counters
@@ -343,3 +345,23 @@ def test_the_estimate_says_where_it_is_from(image: Firmware) -> None:
         measured = device.system_lib().measure("inc", number=1, repeat=2, counters=["cycles"])(1)
     assert measured.estimate == core.about
     assert core.title in measured.estimate
+
+
+def test_commands_compare_limit_and_draw_cycles(
+    image: Firmware, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    core = load_core(modelled(image))
+    (tmp_path / "minrpc.toml").write_text('[limits]\ninc.cycles = 20\ninc.instructions = "+1%"\n')
+    monkeypatch.chdir(tmp_path)
+    given = ["inc", "--platform", image.target.name, "--arg", "5"]
+    counted = ["time", *given, "--counters", "cycles,instructions", "--repeat", "3"]
+    assert main([*counted, "--json", "base.json"]) == main([*counted, "--json", "head.json"])
+    assert main(["compare", "base.json", "head.json"]) == 1
+    shown = capsys.readouterr()
+    assert re.search(
+        rf"cycles [\d.,]+.* \({re.escape(core.about)}\); limits.inc.cycles allows 20", shown.err + shown.out
+    )
+    assert main(["report", *given, "--by", "cycles", "--html", "page.html"]) in (0, 1)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "Core cycles by line" in page
+    assert core.against in page

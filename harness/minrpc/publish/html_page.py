@@ -110,7 +110,7 @@ def _profile(profile: CallProfile) -> str:
     functions, *lines = tables.profile_tables(profile)
     tree = tables.own_tree(profile)
     few, rest = tables.split(functions, _FUNCTIONS)
-    drawn = flame(f"{profile.call}: {tree.total:,} {profile.unit}", tree)
+    drawn = flame(f"{profile.call}: {tree.total:,} {profile.unit_title}", tree)
     more = [*([rest] if rest.rows else []), *lines]
     return drawn + _table(few) + "".join(map(_folded, more))
 

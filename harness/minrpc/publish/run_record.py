@@ -32,6 +32,11 @@ class CallProfile:
     lines: Sequence[tuple[str, str, int]] = ()
     unit: str = "instructions"
 
+    @property
+    def unit_title(self) -> str:
+        """The unit for readers: a page also has cycles of the device's clock."""
+        return "core cycles" if self.unit == "cycles" else self.unit
+
 
 @dataclass(frozen=True)
 class PlatformPart:

@@ -281,14 +281,15 @@ def profile_tables(profile: CallProfile) -> Iterator[Table]:
     tree = own_tree(profile)
     total = tree.total
     yield Table(
-        f"{total:,} {profile.unit} by function",
+        f"{total:,} {profile.unit_title} by function",
         ["function", "own", "share", "with callees", "calls"],
         [_row(row, total) for row in tree.rows()],
         (1, 2, 3, 4),
     )
     if profile.lines:
         lines = [[place, text, f"{each:,}", f"{each / total:.1%}"] for place, text, each in profile.lines]
-        yield Table(f"{profile.unit.capitalize()} by line", ["line", "source", "own", "share"], lines, (2, 3))
+        title = f"{profile.unit_title.capitalize()} by line"
+        yield Table(title, ["line", "source", "own", "share"], lines, (2, 3))
 
 
 def _row(row: Row, total: int) -> list[str]:

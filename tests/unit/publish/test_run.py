@@ -101,8 +101,8 @@ def test_a_profile_by_cycles_says_so_after_reading_it_again() -> None:
     run = replace(whole(), platforms=[replace(part, profiles=profiles)])
     (again,) = run_of(run.to_json()).platforms
     titles = [table.title for table in profile_tables(again.profiles[0])]
-    assert titles == ["100 cycles by function", "Cycles by line"]
-    assert "add(int8[2]): 100 cycles" in html_page(run, "now")
+    assert titles == ["100 core cycles by function", "Core cycles by line"]
+    assert "add(int8[2]): 100 core cycles" in html_page(run, "now")
 
 
 def test_a_tree_without_the_function_is_whole() -> None:
