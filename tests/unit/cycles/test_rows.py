@@ -347,3 +347,13 @@ def test_the_short_core_has_no_long_instructions(name: str) -> None:
     for text in ("add.w r3, r3, #1", "ldr.w r2, [r1]", "udiv r2, r3, r4", "cbz r0", "it ne"):
         with pytest.raises(Exception, match=f"{core.title.replace('+', '[+]')} has no"):
             list(core.costs_of(code(core, text)))
+
+
+def test_operands_decide_unless_a_condition_does() -> None:
+    core = load_core("cortex-m4")
+    [division] = code(core, "udiv r2, r3, r4")
+    _, skipped = decode(bytes.fromhex(_CODE["it ne"] + _CODE["udiv r2, r3, r4"]), 0x1000, "thumb")
+    assert (division.conditional, skipped.conditional) == (False, True)
+    assert [list(core.costs_of([item])) for item in (division, skipped)] == [[Span(2, 12)], [Span(1, 12)]]
+    assert core.counted(division, Span(3, 13)) == Span(3, 3)
+    assert core.counted(skipped, Span(1, 12)) == Span(1, 12)
