@@ -28,12 +28,10 @@ def model_of(*edges: Edge, states: int = 0, knows_operands: bool = False, ram: i
     return model
 
 
-def cycles(
-    *edges: Edge, states: int = 0, knows_operands: bool = False, ram: int = -1
-) -> list[tuple[int, int]]:
+def cycles(*edges: Edge, states: int = 0, knows_operands: bool = False, ram: int = -1) -> list[Span]:
     model = model_of(*edges, states=states, knows_operands=knows_operands, ram=ram)
     each = (np.eye(1, len(edges), number, dtype=np.int64)[0] for number in range(len(edges)))
-    return [tuple(model.total(np.arange(len(edges)), one)) for one in each]
+    return [model.total(np.arange(len(edges)), one) for one in each]
 
 
 JUMP = Edge(0, 1, 4, Passage.AS_WRITTEN, 2)
