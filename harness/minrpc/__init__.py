@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     )
     from minrpc.client.filling import random_values
     from minrpc.counters import QemuCounters, counters_for
-    from minrpc.counters.profile import profile_call
+    from minrpc.counters.constant_time import ConstantTime, check_constant_time
+    from minrpc.counters.profile import Profile, profile_call
+    from minrpc.counters.secret_inputs import secret_inputs
     from minrpc.errors import (
         AmbiguousBoardError,
         BoardBusyError,
@@ -112,6 +114,7 @@ __all__ = [
     "CLibrary",
     "CompileError",
     "ConfigurationError",
+    "ConstantTime",
     "CpuTimeMeter",
     "DeadlineError",
     "Device",
@@ -143,6 +146,7 @@ __all__ = [
     "Platform",
     "PortBusyError",
     "PortGoneError",
+    "Profile",
     "QemuCounters",
     "QemuMissingError",
     "QmpError",
@@ -167,6 +171,7 @@ __all__ = [
     "WrongBoardError",
     "ZephyrMissingError",
     "build",
+    "check_constant_time",
     "connect",
     "counters_for",
     "fake",
@@ -180,6 +185,7 @@ __all__ = [
     "profile_call",
     "random_values",
     "read",
+    "secret_inputs",
     "start",
     "time_evaluator",
     "types",
@@ -208,7 +214,9 @@ _EXPORTS: Final[Mapping[str, tuple[str, ...]]] = {
         "QemuCounters",
         "counters_for",
     ),
-    "minrpc.counters.profile": ("profile_call",),
+    "minrpc.counters.constant_time": ("ConstantTime", "check_constant_time"),
+    "minrpc.counters.profile": ("Profile", "profile_call"),
+    "minrpc.counters.secret_inputs": ("secret_inputs",),
     "minrpc.firmware": (
         "Firmware",
         "build",

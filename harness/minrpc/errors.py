@@ -264,7 +264,7 @@ class EmulatorExitedError(HarnessError):
     status: its exit status, negative for a signal (as in `subprocess.Popen.returncode`); None when not known.
     """
 
-    default_next_step = "its output tells the reason; `minrpc doctor` checks the tools that it needs"
+    default_next_step = "its output has the reason; `minrpc doctor` checks the tools that it needs"
 
     def __init__(self, message: str, *, status: int | None = None, details: Sequence[str] = ()) -> None:
         super().__init__(message, details=details)
@@ -321,7 +321,7 @@ class DeviceMemoryError(RemoteError):
 class GuardError(RemoteError):
     """A function wrote outside of an array that it was given."""
 
-    default_next_step = "correct the function, or the count that it was called with; the session goes on"
+    default_next_step = "correct the function, or the count in its call; the session goes on"
 
 
 class LoadError(HarnessError):
@@ -409,7 +409,7 @@ class ResetError(HarnessError):
 class WrongBoardError(HarnessError):
     """The device at a link was built for another board than the named board."""
 
-    default_next_step = "name the board that is there, or the port of the other"
+    default_next_step = "name the connected board, or the port of the other board"
 
 
 class BoardLostError(HarnessError):

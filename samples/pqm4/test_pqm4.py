@@ -23,13 +23,13 @@ from minrpc import (
     QemuCounters,
     Target,
     build,
+    check_constant_time,
     connect,
     counters_for,
     library_of,
     profile_call,
     start,
 )
-from minrpc.counters.constant_time import check_constant_time
 from minrpc.cycles.core import load_core
 from pqm4 import FUNCTIONS, Implementation
 

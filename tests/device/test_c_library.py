@@ -57,7 +57,7 @@ def test_functions_for_the_end_of_loaded_code_are_refused(load: Load, tmp_path: 
     )
     lib = load(source)
     assert lib["first"]() == 1
-    with pytest.raises(TypeError, match=r"last can't be called: it needs atexit, .* starts afresh"):
+    with pytest.raises(TypeError, match=r"last can't be called: it needs atexit, .* the device restarts"):
         lib["last"]()
 
 

@@ -12,16 +12,17 @@ import numpy.typing as npt
 import pytest
 from minrpc import (
     ConfigurationError,
+    ConstantTime,
     Device,
     Firmware,
     QemuCounters,
+    check_constant_time,
     connect,
     counters_for,
     library_of,
+    secret_inputs,
     start,
 )
-from minrpc.counters.constant_time import ConstantTime, check_constant_time
-from minrpc.counters.secret_inputs import secret_inputs
 
 from tests.device.test_counters import counted_firmware
 

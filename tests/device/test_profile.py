@@ -6,10 +6,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from minrpc import Firmware, connect, counters_for, library_of, profile_call, start
+from minrpc import Firmware, Profile, connect, counters_for, library_of, profile_call, start
 from minrpc.counters import Counts
 from minrpc.counters.packed_code import packed_function_code
-from minrpc.counters.profile import CALLING, INTERRUPTS, Profile
+from minrpc.counters.profile import CALLING, INTERRUPTS
 from minrpc.publish.provenance import code_compiler
 
 ROUNDS = 1000

@@ -138,7 +138,7 @@ def test_what_is_no_memory_is_refused_and_all_is_as_before(laid_out: Device) -> 
     with pytest.raises(ConfigurationError, match="no memory for code"):
         laid_out.relayout(code=(0x10, 4096))
     for wrong in ({"arena": 0}, {"code": -1}, {"stack": 0}):
-        with pytest.raises(ValueError, match="more than none are due"):
+        with pytest.raises(ValueError, match="the size must be above 0"):
             laid_out.relayout(**wrong)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="relayout takes no 'call_timeout_s'"):
         laid_out.relayout(call_timeout_s=3.0)  # type: ignore[call-arg]

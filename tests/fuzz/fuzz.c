@@ -9,7 +9,10 @@
 #include "functions.h"
 #include "operators.h"
 
-/* Calls of a library function in one input: evaluators with large options are to end. */
+/*
+ * Largest number of calls of a library function in one input, so that evaluators with large options
+ * end.
+ */
 #define CALLS_MAX 64U
 
 static uint32_t calls_left;
@@ -154,7 +157,7 @@ static void port_heap_use(void *context, uint32_t *used, uint32_t *peak, bool re
 	*peak = reset ? 100U : 300U;
 }
 
-/* Each reading is smaller by more than its width. */
+/* Each reading is smaller than the reading before by more than its width. */
 static uint64_t read_back(void *context)
 {
 	uint64_t *now = context;
@@ -181,7 +184,7 @@ static uint64_t read_standing(void *context)
 
 #define OWN(number) {"own" #number, "", 32U, read_standing, NULL, NULL}
 
-/* With the runtime's five and the port's three these are more than there can be. */
+/* Together with the runtime's five and the port's three these exceed the limit. */
 const struct minrpc_counter minrpc_own_counters[] = {
 	OWN(0),  OWN(1),  OWN(2),  OWN(3),  OWN(4),  OWN(5),  OWN(6),         OWN(7),
 	OWN(8),  OWN(9),  OWN(10), OWN(11), OWN(12), OWN(13), OWN(14),        OWN(15),
@@ -279,7 +282,7 @@ void fuzz_finish(struct host *host)
 
 	(void)arena_check(&host->server.arena);
 	drain(host);
-	/* An ff may wait for its second byte; a frame cut short may be told in the log. */
+	/* An ff may wait for its second byte; the log may report a frame that was cut short. */
 	put_u8(&resync, 0xfeU);
 	put_message(&resync, 0U, TYPE_TERMINATE, NULL, 0U);
 	host_give(host, &resync);

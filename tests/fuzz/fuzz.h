@@ -40,8 +40,8 @@ uint64_t input_u64(struct input *input);
 void put_counting(struct bytes *bytes, uint8_t value, uint32_t size);
 
 /*
- * From now on these bytes wait on the link while functions run, and each call notices some; with
- * none, nothing waits. They stay the caller's.
+ * From now on these bytes wait on the link while functions run, and each call notices some of them;
+ * 0 bytes: nothing waits. The caller keeps the memory.
  */
 void fuzz_waiting(const struct bytes *waiting);
 
@@ -52,8 +52,8 @@ void fuzz_let_code_run(void);
 struct host *fuzz_start(void);
 
 /*
- * Fails unless the device answers the next client's good request, holds nothing of the last one's,
- * and its arena is in order.
+ * Fails unless the device answers the next client's good request, has nothing of the last client,
+ * and its arena is intact.
  */
 void fuzz_finish(struct host *host);
 

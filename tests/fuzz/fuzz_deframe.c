@@ -11,7 +11,7 @@
 
 #define SINK 96U
 
-/* All that a reader told, in bytes: event, length, the received part of the payload. */
+/* All events of a reader, in bytes: event, length, the received part of the payload. */
 struct story {
 	struct minrpc_reader reader;
 	struct bytes told;

@@ -78,7 +78,7 @@ static void check_reply(const struct bytes *body)
 	}
 }
 
-/* Takes the device's bytes; returns how many replies were among it. */
+/* Takes the device's bytes; returns the number of replies in them. */
 static uint32_t take_replies(struct fuzz_session *session)
 {
 	struct message *message = &session->host->message;
@@ -105,7 +105,7 @@ static uint32_t take_replies(struct fuzz_session *session)
 	return replies;
 }
 
-/* Logs are 0; all else bears the id of the session that it was sent in. */
+/* Logs have the id 0; all other messages have the id of their session. */
 static void send(struct fuzz_session *session, uint8_t type, const struct bytes *body,
 		 uint32_t replies)
 {
@@ -115,13 +115,16 @@ static void send(struct fuzz_session *session, uint8_t type, const struct bytes 
 	put_message(&wire, session->host->session, type, body->data, body->size);
 	host_give(session->host, &wire);
 	came = take_replies(session);
-	/* To a function that a new session ended, or the end of its own, there is no reply. */
+	/* A function that was ended by a new session, or by the end of its own, gets no reply. */
 	CHECK(came == replies || (came == 0U && (session->waiting.size != 0U || session->asked)));
 }
 
 static struct fuzz_session *asked_session;
 
-/* To a running function's question: a message of any kind; with the input's end, the session's. */
+/*
+ * Answers a running function's question by a message of any kind; at the input's end it ends the
+ * session.
+ */
 static void answer(struct host *host, uint32_t turn, struct bytes *wire)
 {
 	struct input *input = asked_session->input;
@@ -148,7 +151,7 @@ static void answer(struct host *host, uint32_t turn, struct bytes *wire)
 	bytes_free(&packet);
 }
 
-/* Shutdown and the empty packet are not. */
+/* Shutdown and the empty packet are not answered. */
 static bool is_answered(const struct bytes *packet)
 {
 	uint64_t size = packet->size < 8U ? 0U : get_u64(packet->data);

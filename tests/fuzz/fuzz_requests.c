@@ -72,7 +72,7 @@ static struct block *pick_block(struct model *model)
 	return &model->blocks[input_u8(model->input) % BLOCKS_MAX];
 }
 
-/* Mostly a block's address, else something near it or nothing at all. */
+/* Mostly a block's address, else a number near it, or 0. */
 static uint64_t pick_address(struct model *model, const struct block *block)
 {
 	uint8_t how = input_u8(model->input);
@@ -209,7 +209,7 @@ static void copy_to(struct model *model)
 	put_copy(&body, model->dialect, &tensor, size);
 	put_counting(&body, value, (uint32_t)size);
 	memcpy(bytes, body.data + body.size - size, size);
-	/* A longer one without a check of its own is taken in v0.7's sessions only. */
+	/* A longer copy without its own check is accepted in v0.7's sessions only. */
 	taken = FRONT + body.size <= FUZZ_RECEIVE ||
 		model->host->server.dialect == MINRPC_DIALECT_0_7;
 	taken = taken && fits(block, tensor.offset, size);
@@ -428,7 +428,7 @@ static void lay_out(struct model *model)
 /* ------------------------------------------------------------------- code */
 
 /*
- * Whether there is a whole registry at `offset` of the block: said a second time, on what was sent.
+ * True if a whole registry is at `offset` of the block: a second implementation, on the sent bytes.
  * Its names are then the module's.
  */
 static bool is_registry(struct module *module, const uint8_t *code, uint64_t offset)
@@ -779,7 +779,7 @@ static void restart(struct model *model)
 	model->dialect = input_u8(model->input) & 1U ? V7 : V8;
 }
 
-/* A frame that comes to nothing, between two requests. */
+/* An incomplete frame between two requests. */
 static void disturb(struct model *model)
 {
 	struct bytes wire = {0};

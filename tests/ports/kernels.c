@@ -75,8 +75,7 @@ static void spoil(void)
 #endif
 
 /*
- * How many of the FPU's registers are others after an interrupt than before; -1 when there was
- * none.
+ * The number of the FPU's registers that an interrupt changed; -1 if there was no interrupt.
  */
 PACKED(changed_by_interrupt)
 {

@@ -13,7 +13,7 @@
 #include "host.h"
 #include "rpc.h"
 
-/* A session of our own client, which knows a function that only this runtime has. */
+/* A session of this project's client, which knows a function that only this runtime has. */
 static struct host *start_own(void)
 {
 	struct host *host = host_start();
@@ -173,7 +173,7 @@ TEST(an_answer_that_does_not_fit_is_refused)
 	host_stop(host);
 }
 
-/* Each as if it were the answer "x", and then the answer. */
+/* Sends each as if it were the answer "x", and then the answer. */
 static const uint8_t begins_no_session[] = {1U};
 static uint32_t wrong;
 
@@ -249,7 +249,7 @@ static void begins_a_session(struct host *host, uint32_t turn, struct bytes *wir
 	put_message(wire, 0x0021U, TYPE_INIT, (const uint8_t *)"\1", 1U);
 }
 
-/* The function that waits for a client which has gone ends, and the new session is served. */
+/* A function that waits for a client that has gone ends, and the new session is served. */
 TEST(a_new_session_ends_the_function)
 {
 	struct host *host = start_own();
@@ -401,7 +401,7 @@ static void put_first_call(struct host *host, struct bytes *wire, uint64_t funct
 
 static uint64_t asking;
 
-/* All that a link can do to the question and to the answer, and the answer at last. */
+/* All faults of a link for the question and the answer, and finally the answer. */
 static void suffers(struct host *host, uint32_t turn, struct bytes *wire)
 {
 	static const uint8_t first = 1U;
@@ -442,7 +442,7 @@ TEST(numbered_questions_survive_a_bad_link)
 	host->waiting = suffers;
 	put_first_call(host, &wire, asking);
 	host_give(host, &wire);
-	/* The reply, and again for the answer that came twice. */
+	/* The reply, which is sent again for the answer that came twice. */
 	for (uint32_t i = 0U; i < 2U; i++) {
 		host_take_next(host);
 		CHECK_EQ(host->message.type, TYPE_NUMBERED);

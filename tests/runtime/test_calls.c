@@ -140,7 +140,7 @@ static void check_array(enum dialect dialect)
 	const uint8_t *value;
 	uint64_t handle;
 
-	/* The first allocation says which client this is. */
+	/* The first allocation shows the client's dialect. */
 	if (dialect == V8) {
 		struct tensor tensor = tensor_1d(0U, 0U, 8U, 24);
 
@@ -191,7 +191,7 @@ TEST(an_array_is_returned_in_the_clients_dialect)
 	check_array(V8);
 }
 
-/* A client that has sent no tensor yet: it gets an answer that all but v0.7's understand. */
+/* A client that has sent no tensor yet gets an answer that all clients except v0.7's understand. */
 TEST(an_array_for_a_client_of_unknown_dialect_has_a_byte_offset)
 {
 	static int64_t shape[] = {3};
@@ -335,7 +335,7 @@ TEST(functions_call_each_other_by_name)
 	CHECK_EQ(get_u64(expect_returned(host_call(host, host_function(host, "call_inc"), &args),
 					 ARG_INT)),
 		 10U);
-	/* One that returns nothing: the value of an earlier call is not its result. */
+	/* A function that returns nothing: the value of an earlier call is not its result. */
 	host_functions.nested = "spin";
 	arg(&args, ARG_INT, 1U);
 	(void)expect_returned(host_call(host, host_function(host, "call_inc"), &args), ARG_NULL);
@@ -646,8 +646,8 @@ static void init_server(struct host *host, const char *version)
 }
 
 /*
- * f(tensor, an int of 0) of v0.7: 8 bytes that could as well be the byte offset of v0.8's tensor,
- * and no int.
+ * f(tensor, an int of 0) of v0.7: 8 bytes that could also be the byte offset of v0.8's tensor
+ * without an int.
  */
 TEST(the_dialect_of_a_session_is_kept)
 {

@@ -231,7 +231,7 @@ TEST(a_block_that_is_not_loaded_is_freed_like_data)
 	host_free_data(host, block);
 	expect_exception(host_try_free(host, block), "no live tensor");
 	expect_exception(code_load(host, block, 16U), "no live handle");
-	/* And one that is loaded goes with its module only. */
+	/* A loaded function is freed with its module only. */
 	block = upload(host);
 	(void)load(host, block);
 	expect_exception(host_try_free(host, block), "no live tensor");
@@ -390,7 +390,7 @@ TEST(nothing_is_freed_by_a_wrong_handle)
 	expect_exception(free_handle(host, evaluator - 1U, ARG_MODULE), "no live module");
 	expect_exception(free_handle(host, module, ARG_NDARRAY), "no live tensor");
 	expect_exception(free_handle(host, module, 3U), "bad type code 3");
-	/* A function goes with its module. */
+	/* A function is freed with its module. */
 	expect_void(free_handle(host, module + 1U, ARG_FUNCTION));
 	CHECK_EQ(host->server.arena.used, used);
 	(void)expect_returned(call(host, evaluator), ARG_BYTES);

@@ -129,7 +129,10 @@ TEST(every_seed_of_nonces)
 		CHECK(host_take(host));
 		for (int i = 0; i < 20; i++) {
 			host_open(host, 0x11U);
-			/* A message of the session before is never taken for one of this. */
+			/*
+			 * A message of the previous session is never taken for a message of this
+			 * session.
+			 */
 			CHECK(host->session != last);
 			last = host->session;
 		}
@@ -137,7 +140,7 @@ TEST(every_seed_of_nonces)
 	host_stop(host);
 }
 
-/* Every field: a port that gets one wrong is told which, before a byte moves. */
+/* Every field: a port with a wrong field gets its name, before any byte is sent. */
 static void expect_wrong(struct host *host, struct minrpc_config *config, const char *field)
 {
 	struct minrpc_server *server = &host->server;
@@ -207,7 +210,7 @@ TEST(a_wrong_configuration_is_refused)
 	config.library.count = 1U;
 	WRONG(library.modules = &modules[1], "library");
 	CHECK(minrpc_server_init(&host->server, &config));
-	/* None of these is a field that a port must fill. */
+	/* A port need not fill any of these fields. */
 	config.read_only = NULL;
 	config.read_only_size = 0U;
 	CHECK(minrpc_server_init(&host->server, &config));

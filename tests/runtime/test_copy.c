@@ -115,8 +115,8 @@ TEST(a_streamed_copy_that_does_not_fit_writes_nothing)
 		host_write(host, small, zeros.data, zeros.size);
 		host_write(host, beside, zeros.data, zeros.size);
 		/*
-		 * Only in a session of v0.7 is it looked for where the copy should go; told is why
-		 * it can't.
+		 * Only in a session of v0.7 the destination of the copy is looked up, and the
+		 * reason for the refusal is reported.
 		 */
 		expect_exception(copy_to(host, dialects[j], &tensor, &data), "skipped");
 		host->server.dialect = MINRPC_DIALECT_0_7;
@@ -169,8 +169,8 @@ TEST(a_streamed_copy_with_a_wrong_crc_is_not_answered)
 }
 
 /*
- * The address in it is damaged and is another array's. Its CRC tells so, but comes last: in a
- * session that is not v0.7's nothing is written before.
+ * The address in it is damaged and is another array's. Its CRC shows that, but comes last: in a
+ * session other than v0.7's nothing is written before.
  */
 TEST(a_long_copy_to_a_damaged_address_writes_nothing)
 {
@@ -366,7 +366,10 @@ TEST(copies_on_the_device)
 	host_stop(host);
 }
 
-/* By less than a word and by much, up and down: as if the bytes went by a third place. */
+/*
+ * Overlaps by less than a word and by much, up and down: as if the bytes were copied through other
+ * memory.
+ */
 TEST(overlapping_copies_on_the_device)
 {
 	enum {

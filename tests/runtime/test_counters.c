@@ -94,7 +94,7 @@ static const struct answer *run(struct host *host, const char *name, const char 
 	return host_call(host, evaluator, &args);
 }
 
-/* A column's count in the only repeat; there must be so many. */
+/* A column's count in the only repeat; checks the number of columns. */
 static uint64_t column(const struct answer *answer, uint32_t columns, uint32_t index)
 {
 	const uint8_t *header = expect_returned(answer, ARG_BYTES) + 8;
@@ -454,7 +454,7 @@ static int no_clock(void *context)
 	return -1;
 }
 
-/* Around each batch, also one that fails, or is not timed; and never where nobody asked. */
+/* Around each batch, also a batch that fails, or is not timed; and never without a request. */
 TEST(interrupts_are_masked_around_a_batch)
 {
 	static const struct minrpc_counter looking[] = {
@@ -514,7 +514,7 @@ TEST(interrupts_are_unmasked_when_the_client_ends_the_function)
 	host_stop(host);
 }
 
-/* As many as there can be, in a session whose answers are kept to be sent again. */
+/* The largest number of counters, in a session whose answers are kept to be sent again. */
 TEST(a_long_list_is_kept_where_it_fits)
 {
 	static struct minrpc_counter many[28];

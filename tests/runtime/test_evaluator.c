@@ -61,7 +61,7 @@ static const struct answer *run(struct host *host, uint64_t evaluator)
 	return host_call(host, evaluator, &args);
 }
 
-/* The i-th result in seconds; there must be `repeat` of them. */
+/* Result number i in seconds; there must be `repeat` results. */
 static double seconds(const struct answer *answer, uint32_t repeat, uint32_t i)
 {
 	const uint8_t *result = expect_returned(answer, ARG_BYTES);
@@ -336,7 +336,7 @@ TEST(more_results_than_tvms_client_can_take_are_refused)
 		}
 		free_evaluator(host, get_u64(expect_returned(answer, ARG_FUNCTION)));
 	}
-	/* One that has asked for this runtime's own has no such limit. */
+	/* A client that has asked for this runtime's own functions has no such limit. */
 	(void)host_global(host, "minrpc.device_info");
 	(void)seconds(
 		run(host, made(host, "tick", 12U, &(struct options){.number = 1, .repeat = 251})),
@@ -598,7 +598,7 @@ TEST(what_the_coarse_clock_timed_says_so)
 		CHECK_EQ(counted(&host->answer, 2U, i).batches, 1U | 1U << 31);
 	}
 	CHECK(seconds(run(host, plain), 2U, 1U) == 0.007 / 4);
-	/* Where the two agree it is the counter's again, without the mark. */
+	/* If the two agree, the time is the counter's again, without the mark. */
 	host->clock.per_sample = 7001U;
 	(void)run(host, counting);
 	CHECK_EQ(counted(&host->answer, 2U, 1U).cycles, 7001U);
@@ -752,7 +752,7 @@ TEST(a_batch_that_bytes_interrupt_has_all_its_calls)
 		CHECK_EQ(counted(answer, 3U, i).cycles, 500U);
 		CHECK_EQ(counted(answer, 3U, i).batches, 1U);
 	}
-	/* After each call but a batch's last one there was a look, and one after each batch. */
+	/* There was a look after each call except a batch's last, and a look after each batch. */
 	CHECK_EQ(looks, 1U + 3U * 50U);
 	bytes_free(&waiting);
 	host_stop(host);
@@ -816,8 +816,7 @@ TEST(looks_are_a_quarter_of_a_second_apart)
 }
 
 /*
- * Nothing is known of how long a call takes: it is looked all the same, and the batch comes to its
- * end.
+ * The time of a call is unknown: looks happen all the same, and the batch ends.
  */
 TEST(calls_between_two_looks_under_a_clock_that_stands_still)
 {

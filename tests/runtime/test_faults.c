@@ -206,7 +206,7 @@ TEST(an_oversize_frame_is_told_once)
 	put(&wire, (const uint8_t[]){0xff, 0xfd, 0x01}, 3U);
 	put_message(&wire, 0U, TYPE_LOG, (const uint8_t *)"x", 1U);
 	expect_ignored(host, &wire);
-	/* So is one behind a damaged frame that was too long, and was told. */
+	/* The same holds for a frame after a damaged frame that was too long, and was reported. */
 	put_fill(&body, 1U, 9000U);
 	put_corrupt(&wire, host->session, TYPE_NORMAL, body.data, body.size);
 	bytes_free(&body);
@@ -515,7 +515,7 @@ TEST(after_a_shutdown_the_next_session_is_served)
 	host_stop(host);
 }
 
-/* Nothing of the dead session is said any more: not to a damaged frame, not to a numbered one. */
+/* The dead session sends nothing more: neither for a damaged frame nor for a numbered message. */
 TEST(a_shutdown_ends_the_session)
 {
 	struct host *host = host_start();

@@ -10,7 +10,7 @@
 #include "check.h"
 #include "wire.h"
 
-/* As much as the reader takes until something is to be told. */
+/* Gives the reader bytes until its next event. */
 static enum minrpc_reader_event feed(struct minrpc_reader *reader, const uint8_t **at,
 				     const uint8_t *end)
 {
@@ -114,8 +114,8 @@ TEST(a_refused_frame_fails_and_the_next_starts_afresh)
 }
 
 /*
- * A device that dies while it sends: wherever that is, and however much of it the port has got, the
- * frame after it arrives.
+ * A device that dies while it sends: at any place, and with any part sent by the port, the next
+ * frame arrives.
  */
 TEST(an_abandoned_frame_does_not_spoil_the_next)
 {

@@ -97,7 +97,7 @@ static void expect_last_answer(struct host *host, uint64_t address, const char *
 	host_expect_silence(host);
 }
 
-/* The block behind the guard is not known any more: the device restarts, or does as if. */
+/* The block after the guard is lost: the device restarts, or frees all memory. */
 TEST(damage_beyond_the_guards_restarts_the_device)
 {
 	struct host *host = host_start();
@@ -122,7 +122,7 @@ static bool spoil(struct minrpc_call *call)
 	return true;
 }
 
-/* The objects are lost with the memory that they lie in: nothing follows them any more. */
+/* The objects are lost with their memory: no list refers to them any more. */
 TEST(objects_of_lost_memory_are_forgotten)
 {
 	static const struct minrpc_function functions[] = {{"inc", NULL, spoil}};

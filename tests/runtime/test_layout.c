@@ -94,7 +94,7 @@ TEST(blocks_in_the_way_leave_all_as_it_was)
 
 	expect_done(lay_out(host, arena_at(host), 4096U, 0U, 0U), 0U);
 	expect_done(lay_out(host, (uintptr_t)more, MORE, 0U, 0U), 0U);
-	/* Code would have its place; the arrays' end the matter. */
+	/* Code would fit; the arrays' place is refused. */
 	expect_done(lay_out(host, (uintptr_t)more, MORE, arena_at(host) + 32768U, 4096U), 0U);
 	CHECK_EQ(memcmp(&before, &host->server.arena, sizeof(before)), 0);
 	CHECK_EQ(host->server.code.size, 0U);
@@ -113,7 +113,7 @@ TEST(what_lies_behind_a_gap_is_in_the_way)
 	uint64_t behind = host_alloc(host, 16U);
 	struct minrpc_arena before = host->server.arena;
 
-	/* So few bytes are used, and they end beyond the requested arena. */
+	/* Few bytes are used, but they end beyond the requested arena. */
 	host_free_data(host, first);
 	CHECK(host->server.arena.used < 4096U);
 	expect_done(lay_out(host, arena_at(host), 4096U, 0U, 0U), 0U);

@@ -125,7 +125,7 @@ TEST(a_request_that_arrives_twice_runs_once)
 	host_stop(host);
 }
 
-/* It is not run, and the client learns where the device is. */
+/* The request is not run, and the client learns the device's last sequence. */
 TEST(an_old_request_is_dropped)
 {
 	struct host *host = host_start();
@@ -222,7 +222,8 @@ TEST(a_damaged_frame_is_asked_for_again)
 }
 
 /*
- * A frame is cut short by a new frame, which gets an answer: to ask would bring that once more.
+ * A frame is cut short by a new frame, which gets an answer: a request to resend would bring the
+ * answer twice.
  */
 TEST(after_a_frame_that_was_cut_short_nothing_is_asked)
 {
@@ -433,7 +434,7 @@ TEST(a_probe_after_a_normal_request)
 	(void)expect_returned(host_call(host, echo, &args), ARG_STRING);
 	CHECK_EQ(host->server.arena.used, SPARE);
 	overwrite_buffer(host);
-	/* The reply is gone, which the client learns. */
+	/* The reply is gone, and the client is told so. */
 	probe(host, 1U);
 	host_take_next(host);
 	CHECK_EQ(host->message.type, TYPE_RESEND);
@@ -491,7 +492,7 @@ TEST(a_new_session_counts_anew)
 	host_stop(host);
 }
 
-/* TVM's clients never send a numbered message, and must never see one. */
+/* TVM's clients never send a numbered message, and must never get one. */
 TEST(normal_requests_get_normal_replies)
 {
 	struct host *host = host_start();

@@ -192,7 +192,7 @@ TEST(elapsed_is_right_to_a_cycle_across_the_bad_spots)
 	}
 }
 
-/* The port widens its counter; one that nobody widened reads too little by whole wraps. */
+/* The port widens its counter; a counter that was not widened loses whole wraps. */
 TEST(a_counter_that_lost_a_wrap_falls_back)
 {
 	const struct minrpc_clock clock = {.cycles_hz = 100000000U, .coarse_hz = 1000U};
@@ -242,8 +242,8 @@ TEST(the_slack_ends_at_a_cycle)
 }
 
 /*
- * Two processors' or a driver's clocks: one that goes back by a tick is no reason to doubt the
- * counter.
+ * Clocks of two processors, or of a driver: a clock that goes back by a tick is no reason to doubt
+ * the counter.
  */
 TEST(a_coarse_clock_that_goes_back_is_not_asked)
 {

@@ -62,7 +62,7 @@ struct telling {
 	uint32_t next;
 };
 
-/* The next expected event; noise is between frames, where this reader tells nothing. */
+/* The next expected event; noise is between frames, where this reader reports nothing. */
 static const char *expected_event(struct telling *telling)
 {
 	while (telling->next < telling->row->count &&
@@ -241,7 +241,7 @@ TEST(packets_are_answered)
 
 /* -------------------------------------------------------- request and reply */
 
-/* DIALECT TEXT PACKET: whatever the answer is, there is one, and the dialect was told. */
+/* DIALECT TEXT PACKET: there is an answer of any kind, and the dialect was recognized. */
 static void check_request(const struct vector_row *row)
 {
 	struct host *host = host_start();
@@ -266,8 +266,7 @@ TEST(requests_tell_their_dialect)
 }
 
 /*
- * What Result(...) says, as the function `ret` is to return it; false for what needs more than a
- * value.
+ * Makes the function `ret` return the value in Result(...); false if it needs more than a value.
  */
 static bool take_result(const char *text, TVMByteArray *bytes, struct bytes *data)
 {

@@ -43,7 +43,7 @@ GROUPS: Final = MappingProxyType(
         },
         "Report": {
             "report": "make one page of a function: time, counters, profile, size",
-            "compare": "show what got slower or bigger between two measurements",
+            "compare": "list slower calls and larger firmware, of two measurements",
         },
         "Devices": {
             "platforms": "list the platforms, and the packages that each lacks here",

@@ -139,7 +139,7 @@ def call_arguments(
         return []
     if function not in ARRAYS:
         raise ConfigurationError(
-            f"what {function} takes is not known here",
+            f"the arguments of {function} are not known here",
             next_step="give each argument with --arg, such as --arg 'float32[1024]' --arg 3",
         )
     item = Array(_dtype(dtype or DEFAULT_DTYPE), parse_shape(shape or DEFAULT_SHAPE))

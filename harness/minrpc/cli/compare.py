@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="exit with 1 when an exact time got slower, a firmware bigger, or nothing could be compared",
     )
     add_json_option(add)
-    add("--platforms-file", type=Path, metavar="FILE", help="TOML file whose [limits] count")
+    add("--platforms-file", type=Path, metavar="FILE", help="TOML file with the [limits]")
     add("--strict-timing", action="store_true", help="with --fail: any time that got slower significantly")
 
 

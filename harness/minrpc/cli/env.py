@@ -24,7 +24,7 @@ _DEFAULT = "qemu_x86"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    text = f"the platform or board whose compiler is meant (default {_DEFAULT})"
+    text = f"the platform or board of the compiler (default {_DEFAULT})"
     parser.add_argument("--platform", default=_DEFAULT, metavar="NAME", help=text)
     add_device_options(parser.add_argument, ["platforms-file"])
 

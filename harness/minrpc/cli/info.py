@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         const=_DRIFT_S,
         metavar="SECONDS",
-        help=f"watch the clock against this machine's, for so long (default {_DRIFT_S:g})",
+        help=f"compare the clock with this machine's for this time (default {_DRIFT_S:g})",
     )
     add("--reset-peaks", action="store_true", help="peaks of memory are those of the next session on")
     add_json_option(add)
@@ -137,7 +137,7 @@ def _clock_facts(
     if hint:
         yield "hint", hint, None
     if clock.mode == "exact":
-        yield "drift", "none to tell: virtual time is not the host's", None
+        yield "drift", "none: virtual time is not the host's", None
     elif seconds:
         drift = clock_drift(watch(device, seconds, time.sleep))
         numbers = {"drift_ppm": drift.ppm, "error_ppm": drift.error_ppm, "watched_s": drift.seconds}
@@ -162,5 +162,7 @@ def _look(device: Device) -> Enclosed:
     reading = device.info().clock
     after = time.clock_gettime(time.CLOCK_MONOTONIC_RAW)
     if reading is None:
-        raise DialectError("the device does not tell its clock's time", next_step="build its firmware anew")
+        raise DialectError(
+            "the device does not report its clock's time", next_step="build its firmware again"
+        )
     return Enclosed(before, after, reading)

@@ -20,7 +20,10 @@ STDOUT: Final = Path("-")
 def add_json_option(add: Callable[..., object], help_text: str = "write the result here, too") -> None:
     """Declare the option by `add`, which has the parameters of `argparse.ArgumentParser.add_argument`."""
     add(
-        "--json", type=Path, metavar="FILE", help=f"{help_text}; - for standard output, all else to the other"
+        "--json",
+        type=Path,
+        metavar="FILE",
+        help=f"{help_text}; - for standard output, with all other text on standard error",
     )
 
 

@@ -33,7 +33,7 @@ def main(arguments: argparse.Namespace) -> int:
         about = "; ".join([platform.description, *_missing(lacks[name])])
         head = f"{mark} {name:<{width}}  {_here(platform, lacks[name]):<9}"
         print(beside(head, about, column=len(head) + 2))
-    print("\n* used where no platform is named.\n`minrpc doctor` tells how to install missing packages.")
+    print("\n* used if no platform is named.\n`minrpc doctor` shows how to install missing packages.")
     write_json(
         arguments, {"platforms": [_entry(platform, lacks[name]) for name, platform in platforms.items()]}
     )

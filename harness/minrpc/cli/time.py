@@ -61,7 +61,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_call_options(add)
     add("--number", type=int, default=10, metavar="N", help="calls in a batch at first (default 10)")
     add("--repeat", type=int, default=10, metavar="N", help="repeats, the samples (default 10)")
-    add("--min-repeat-ms", type=int, default=0, metavar="MS", help="grow batches until one takes so long")
+    add(
+        "--min-repeat-ms",
+        type=int,
+        default=0,
+        metavar="MS",
+        help="grow batches until a batch takes this long",
+    )
     add("--until", metavar="PERCENT", help="repeat until the median is known this well, such as 1%%")
     add(
         "--max-repeats",

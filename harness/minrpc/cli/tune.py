@@ -193,7 +193,7 @@ def _firmware(target: Target) -> Firmware:
         return firmware_from(target, target.elf)
     if target.serial_port is not None and target.name == UNKNOWN_BOARD:
         raise ConfigurationError(
-            f"it is not known what runs at {target.serial_port}",
+            f"the running program is unknown at {target.serial_port}",
             next_step="name its platform by --platform, or the program that was flashed by --elf FILE",
         )
     return build(target)
@@ -206,7 +206,7 @@ def _require_files(arguments: argparse.Namespace) -> None:
         raise ConfigurationError("--resume adds to its own file", next_step="leave --results out")
     if results is not None and results.is_file() and results.stat().st_size > 0:
         raise ConfigurationError(
-            f"--results {results}: the file holds something already",
+            f"--results {results}: the file is not empty",
             next_step=f"go on with it by --resume {results}, or name another file",
         )
     if resume is not None and not resume.is_file():
@@ -246,7 +246,7 @@ def _check_every(text: str | None) -> int:
         return 1 if text is None else 0
     if not text.isdecimal() or int(text) < 1:
         raise ConfigurationError(
-            f"--check-only {text}: a number or `best` is due", next_step="write 10, or best"
+            f"--check-only {text}: a number or `best` is expected", next_step="write 10, or best"
         )
     return int(text)
 
@@ -346,7 +346,7 @@ def _try_all(
                 file.add(result)
             _progress(result, list(results.values()), total)
     except KeyboardInterrupt:
-        print("stopped; what was measured is kept", file=sys.stderr)
+        print("stopped; finished results are kept", file=sys.stderr)
         return True
     finally:
         trying.close()

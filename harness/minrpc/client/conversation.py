@@ -122,7 +122,7 @@ class Conversation:
     def _untimed(self) -> ConfigurationError:
         timed = self._stage.removeprefix("call ").removesuffix(" (timed)")
         return ConfigurationError(
-            f"{timed} is not timed: it calls {self.name}, which runs in Python, whose time is not its own",
+            f"{timed} is not timed: it calls {self.name}, and Python's time would count",
             stage=self._stage,
             next_step=f"load a C file with {self.name} beside it, and time that",
         )

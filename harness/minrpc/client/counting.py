@@ -161,7 +161,7 @@ def _peaks(every: Mapping[str, DeviceCounter], outside: Sequence[str]) -> tuple[
     peaks = tuple(name for name in PEAKS if name in every)
     if not peaks and "stack_bytes" not in outside:
         raise ConfigurationError(
-            "this firmware does not tell a call's need of memory",
+            "this firmware does not report a call's need of memory",
             next_step="build it with -DMINRPC_COUNTERS=ON, CONFIG_MINRPC_COUNTERS=y on Zephyr",
         )
     return peaks

@@ -151,7 +151,8 @@ class RemoteModule(RemoteHandle):
         return function
 
     def get_function(self, name: str, *, own: bool = True) -> RemoteFunction:
-        """Its function `name`, looked up anew; `own` as in `RemoteFunction`. Raises FunctionNotFoundError."""
+        """Its function `name`, looked up again; `own` as in `RemoteFunction`. Raises
+        FunctionNotFoundError."""
         text_name(name, "function")
         with self._rpc.lock:
             rpc = self._ready()
@@ -298,7 +299,7 @@ class SystemLibrary(RemoteModule):
         return self._handle
 
     def get_function(self, name: str, *, own: bool = True) -> RemoteFunction:
-        """Its function `name`, looked up anew. Raises FunctionNotFoundError."""
+        """Its function `name`, looked up again. Raises FunctionNotFoundError."""
         with self._rpc.lock:
             rpc = self._ready()
             handle = rpc.library_function(_text(text_name(name, "function")))

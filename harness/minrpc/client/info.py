@@ -110,17 +110,17 @@ class DeviceInfo:
     def parse(cls, answer: bytes) -> DeviceInfo:
         """Parses the answer. Raises DialectError when it is malformed or too old."""
         if len(answer) < _HEAD.size:
-            raise DialectError(f"the device's info has {len(answer)} bytes, {_FIXED.size} are due")
+            raise DialectError(f"the device's info has {len(answer)} bytes, expected {_FIXED.size}")
         version, size, count, stride, options_size, build_id_size, bits = _HEAD.unpack_from(answer)
         if version < _VERSION:
             raise DialectError(
-                f"the device's info has version {version}, {_VERSION} is due",
+                f"the device's info has version {version}, expected {_VERSION}",
                 next_step="put this version's firmware onto the device",
             )
         options_at = size + count * stride
         end = options_at + options_size + build_id_size
         if size < _FIXED.size or (count and stride < _REGION.size) or end > len(answer):
-            raise DialectError(f"the device's info has {len(answer)} bytes, {max(end, _FIXED.size)} are due")
+            raise DialectError(f"the device's info has {len(answer)} bytes, expected {max(end, _FIXED.size)}")
         numbers = _FIXED.unpack_from(answer)[_HEAD_FIELDS:]
         cycles_hz, coarse_hz, cycles, coarse = numbers[-4:]
         texts = answer[options_at : options_at + options_size].decode("ascii", "backslashreplace").split(",")

@@ -109,7 +109,7 @@ def _place(where: Where | None, name: str, base: int) -> tuple[int, int]:
         case _:
             raise TypeError(f"{name} is bytes, or an address and bytes, not {where!r}")
     if at < 0 or size < 0 or (size == 0 and name == "arena"):
-        raise ValueError(f"{name} has {size} bytes at {at:#x}: more than none are due")
+        raise ValueError(f"{name} has {size} bytes at {at:#x}: the size must be above 0")
     return at, size
 
 

@@ -145,7 +145,7 @@ class SessionLink:
             self._note(event)
 
     def start(self, budget_s: float) -> None:
-        """Begin a session, or begin it anew.
+        """Start a session, or restart it.
 
         Raises NothingHeardError when no byte came, SessionError when bytes came but no answer,
         ConfigurationError while the link is lent.

@@ -97,9 +97,10 @@ class NumberedRequests:
         return action
 
     def _learn(self, size: int) -> None:
-        """Doubles `piece` after a clean exchange, halves it after a repeated one.
+        """Doubles `piece` after a clean exchange, halves it after a repeated exchange.
 
-        size: of the longer message of the two. A short message tells nothing about the loss of long messages.
+        size: of the longer of the two messages. A short message tells nothing about the loss of long
+            messages.
         """
         if 2 * size >= self.piece:
             self.piece = (

@@ -62,7 +62,7 @@ class EvaluatorOptions:
         return cls(**given)
 
     def timeout_s(self, call_timeout_s: float) -> float:
-        """Limit in seconds. A batch that is almost long enough is followed by a longer one."""
+        """Limit in seconds. A batch that is almost long enough is followed by a longer batch."""
         asked_s = self.repeat * (4 * self.min_repeat_ms + self.cooldown_interval_ms) / 1000
         return call_timeout_s + asked_s
 

@@ -132,7 +132,7 @@ class Image:
     def regions(self) -> tuple[AddressRange, ...]:
         """The loaded memory: flash if it is only read, RAM if it is written, also zeroed and reserved memory.
 
-        Segments that touch or share a page are told apart by their sections.
+        Segments that touch or share a page are distinguished by their sections.
         """
         elf = self.program.elf
         return tuple(

@@ -299,7 +299,7 @@ class QemuCounters:
     def window_instructions(self, since: int = 0) -> list[int]:
         """Instructions of each timed batch from number `since` on, the oldest first.
 
-        Only the last 65,536 are kept. Raises ValueError if `since` asks for older ones.
+        Only the last 65,536 are kept. Raises ValueError if `since` is older.
         """
         if self.windows - since > _WINDOWS:
             raise ValueError(f"batch {since} is gone: {self.windows} have ended, {_WINDOWS} are kept")

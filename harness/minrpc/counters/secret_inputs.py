@@ -65,7 +65,7 @@ def secret_inputs(
     Raises ConfigurationError if no argument is secret, or `tries` is below 64.
     """
     if not secret:
-        raise ConfigurationError("no argument is secret", next_step="name those that are")
+        raise ConfigurationError("no argument is secret", next_step="name the secret arguments")
     for place in secret:
         if not 0 <= place < len(arguments) or not isinstance(arguments[place], np.ndarray | np.generic):
             raise ConfigurationError(

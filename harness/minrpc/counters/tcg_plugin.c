@@ -179,7 +179,7 @@ struct function {
 struct node {
 	uint32_t parent;
 	uint32_t function;
-	uint32_t child;     /* the first; 0: none, as the root is nobody's */
+	uint32_t child;     /* the first callee; 0: none */
 	uint32_t sibling;   /* the next */
 	uint64_t interrupt; /* 1: it was entered by an exception, not called */
 	uint64_t instructions;
@@ -963,7 +963,6 @@ struct access {
 
 /*
  * A page without a part of a region has one kind of memory; regions do not change while QEMU runs.
- * *
  */
 #define PAGE_SIZE 1024U
 
@@ -1388,7 +1387,7 @@ static struct leave thumb_leave(uint32_t first, uint32_t second, uint64_t pc, ui
 	} else if ((first & 0xff70U) == 0xf850U && (second & 0xf000U) == 0xf000U) { /* LDR pc */
 		return leave_to(end, end, (first & 0xfU) == 13U ? RETURN : JUMP_ANYWHERE);
 	} else if ((first & 0xff80U) == 0xf000U && (second & 0xf001U) == 0xc001U) {
-		/* WLS, LE: loops of the v8.1-M. The value in lr tells their destination. */
+		/* WLS, LE: loops of the v8.1-M. Their destination follows from lr. */
 		return leave_to(end, end, JUMP_ANYWHERE);
 	}
 	return leave_to(end, end, NONE);

@@ -344,7 +344,7 @@ def core_or_reason(platform: Platform) -> tuple[Core | None, str]:
     """
     flash, name = Flash(platform.flash_wait_states, platform.flash_width), platform.core
     if not name:
-        return None, "no core with a timing table stands for this platform: name one, with --core"
+        return None, "this platform has no core with a timing table: name one, with --core"
     if name in NOT_MODELLED:
         return None, f"{name} is not modelled: {NOT_MODELLED[name]}"
     return replace(load_core(name), flash=flash), ""

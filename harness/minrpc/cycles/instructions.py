@@ -133,7 +133,7 @@ def decode(code: bytes, start: int, instruction_set: InstructionSet) -> list[Ins
     if end != start + len(code):
         unknown = code[end - start : end - start + 4].hex(" ")
         raise ConfigurationError(
-            f"the instruction at {end:#x} ({unknown}) is not known: its cycles can't be told",
+            f"the instruction at {end:#x} ({unknown}) is not known, so its cycles are unknown",
             next_step="count instructions, which needs no decoding",
         )
     return found

@@ -25,7 +25,7 @@ def entry_text(board: Board) -> str:
     lines.append(f'description = "{board.identifier} on my desk"')
     if board.clock in _SLOW_CLOCKS:
         lines += [
-            "# Zephyr's cycle counter goes at 32,768 Hz there, a count is 30 us: a finer clock.",
+            "# Zephyr's cycle counter runs at 32,768 Hz, a count is 30 us: this selects a finer clock.",
             'cmake_options = ["-DCONFIG_MINRPC_CLOCK_TIMING=y"]',
             'clock = "TIMER2"',
         ]

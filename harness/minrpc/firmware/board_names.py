@@ -168,7 +168,7 @@ def find_board(workspace: Workspace, name: str, options: Sequence[str] = ()) -> 
     listed = next(iter(_listed(workspace, roots, board)), None)
     if listed is None:
         near = did_you_mean(board, {item.name: item for item in list_boards(workspace, roots)})
-        step = near or "`west boards` lists those that there are"
+        step = near or "`west boards` lists the boards"
         raise NoSuchBoardError(f"Zephyr {workspace.version} has no board {name!r}", next_step=step)
     active = _revision(workspace, listed, revision)
     return BoardTarget(listed, active, _qualifiers(listed, qualifiers), revision, roots)

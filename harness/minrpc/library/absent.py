@@ -10,7 +10,7 @@ from typing import Final
 _FILES: Final = "the device has no files"
 _PROCESSES: Final = "the device has neither processes nor signals"
 _CLOCK: Final = "the firmware has no clock for the C library"
-_END: Final = "exit ends the call, and the device starts afresh"
+_END: Final = "exit ends the call, and the device restarts"
 ENDINGS: Final = frozenset(("atexit", "at_quick_exit", "on_exit"))
 """Functions of a C library that register code for a program's end, which loaded code does not have."""
 _REASONS: Final[Mapping[str, str]] = {

@@ -92,11 +92,9 @@ class CFunctions:
 def _moved(library: AnyLibrary, name: str) -> str:
     """The message for an attribute of earlier versions; "" for any other name."""
     if name in _NEW:
-        return f"{library.name} has no function {name!r}; what was lib.{name} is {_NEW[name]}"
+        return f"{library.name} has no function {name!r}; lib.{name} is now {_NEW[name]}"
     if not name.startswith("_") and (name in vars(library) or hasattr(type(library), name)):
-        return (
-            f"{library.name} has no function {name!r}; what was lib.{name} is minrpc.library_of(lib).{name}"
-        )
+        return f"{library.name} has no function {name!r}; lib.{name} is now minrpc.library_of(lib).{name}"
     return ""
 
 

@@ -316,7 +316,7 @@ class CLibrary:
             try:
                 return self._memory.time(timer, plan)
             except (SessionTerminatedError, EmulatorExitedError) as error:
-                step = f"guards are off while {name} is timed: `minrpc call` tells what writes past an array"
+                step = f"guards are off while {name} is timed: `minrpc call` finds writes past an array"
                 error.next_step = f"{step}; {error.next_step}"
                 raise
 
@@ -397,7 +397,9 @@ def _pointee_of(address: int) -> CType:
     """The type of the object at an address. Raises TypeError for an address without a type."""
     pointer = strip(address.ctype) if isinstance(address, Address) else None
     if not isinstance(pointer, Pointer) or not size_of(pointer.target):
-        raise TypeError(f"the type of what is at {address!r} is not known: give a size, read(address, size)")
+        raise TypeError(
+            f"the type of the object at {address!r} is not known: give a size, read(address, size)"
+        )
     return pointer.target
 
 

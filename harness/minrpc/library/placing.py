@@ -451,7 +451,8 @@ def _member(value: StructValue, offset: int) -> str:
 
 
 def _with_addresses(data: bytes, sent: dict[int, PointerTarget], size: int) -> bytes:
-    """The bytes with addresses of objects on the device; blocks get addresses once the frame has one."""
+    """The bytes with addresses of objects on the device; blocks get addresses when the frame has its
+    address."""
     known = {at: value for at, value in sent.items() if isinstance(value, int)}
     if not known:
         return data

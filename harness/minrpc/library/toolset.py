@@ -87,8 +87,9 @@ class Toolset:
     def code_flags(self) -> tuple[str, ...]:
         """The flags for code that is loaded.
 
-        Functions with the same body are not merged: the debug information would name only one. Code is linked
-        for its address, so it need not be position-independent, which is the default of Debian's GCC.
+        Functions with the same body are not merged: the debug information would name only one of them. Code
+        is linked for its address, so it need not be position-independent, which is the default of Debian's
+        GCC.
         """
         calls = ("-fPIC", "-fno-plt", "-fno-semantic-interposition") if self.calls_far else ("-fno-pie",)
         return (*self.flags, "-ffunction-sections", "-fdata-sections", "-fno-ipa-icf", *calls)

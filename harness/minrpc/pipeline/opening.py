@@ -40,9 +40,9 @@ def open_device(
     Raises a HarnessError that says which stage failed and what to do.
     """
     if isinstance(what, RunningDevice):
-        return _ready(connect(what, **require(given, SessionFields, "what runs already can't be given")))
+        return _ready(connect(what, **require(given, SessionFields, "a running device can't be given")))
     if isinstance(what, Firmware):
-        what = what.changed(**require(given, StartFields, "a firmware that is built can't be given"))
+        what = what.changed(**require(given, StartFields, "a built firmware can't be given"))
         target = what.target
     else:
         what = target = _target(what, platforms_file, given)

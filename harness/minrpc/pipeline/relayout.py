@@ -87,7 +87,7 @@ class Relayout:
         if stack is None:
             return target
         if stack < 1:
-            raise ValueError(f"a stack of {stack} bytes: more than none are due")
+            raise ValueError(f"a stack of {stack} bytes: the size must be above 0")
         option = _STACK.get(target.platform.port)
         if option is None:
             raise ConfigurationError(
@@ -155,7 +155,7 @@ class Relayout:
             raise ConfigurationError(
                 f"{known.elf} was built elsewhere: its options can't be changed from here",
                 stage=STAGE,
-                next_step="build it anew, and open a device with that",
+                next_step="build it again, and open a device with the new firmware",
             )
         return start(build(target), total=total)
 
@@ -165,7 +165,7 @@ def _running(session: Session) -> RunningDevice:
     if isinstance(owner, RunningDevice):
         return owner
     raise ConfigurationError(
-        f"it is not known what {session.name} is, so it can't be started anew",
+        f"the target of {session.name} is not known, so it can't be started again",
         stage=STAGE,
         next_step="open it by open_device, or by connect(start(...))",
     )

@@ -58,7 +58,7 @@ def summary(config: pytest.Config, tally: Tally) -> Iterator[SummaryLine]:
     taken = config.stash.get(option_names.TAKEN, ())
     if taken and not option_names.given(config) and not config.getoption("--twister-harness", None):
         for name in taken:
-            yield f"{name} is another plugin's here; ours is --minrpc-{name.removeprefix('--')}", {}
+            yield f"{name} belongs to another plugin here; use --minrpc-{name.removeprefix('--')}", {}
     if none_ran(config, tally):
         option = option_names.spelled(config, "allow-no-device")
         text = (

@@ -74,7 +74,7 @@ UNTYPED: Final = (
 )
 """Reason why a function without known types can't be called."""
 
-OVERLOADED: Final = 'it is overloaded: call the one that is meant by an extern "C" function beside it'
+OVERLOADED: Final = 'it is overloaded: call the wanted function by an extern "C" function beside it'
 """Reason why an overloaded C++ function can't be called."""
 
 
@@ -139,7 +139,7 @@ def add_function(
 
 
 def _add_type(types: dict[str, CType], name: str, ctype: CType) -> None:
-    """Add a type. A complete record replaces an incomplete one, of this unit or another."""
+    """Add a type. A complete record replaces an incomplete record of this or another unit."""
     known = types.get(name)
     if known is None or (isinstance(known, RecordType) and not known.complete):
         types[name] = ctype

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Differences between a run and an earlier one: outcomes of tests, times, counters, sizes, compilers."""
+"""Differences between a run and an earlier run: outcomes of tests, times, counters, sizes, compilers."""
 
 from __future__ import annotations
 

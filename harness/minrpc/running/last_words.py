@@ -33,18 +33,18 @@ _CFSR: Final = {
     25: "divided by zero",
     24: "unaligned access",
     16: NO_INSTRUCTION,
-    17: "a jump to an address that is no Thumb code",
+    17: "a jump to an address that is not Thumb code",
     19: "an instruction of a coprocessor that is off or not there",
     18: "an exception returned to a state that is not there",
-    10: "a write to where no memory is; it was told late, the instruction is in front of the place",
-    8: "a jump to where no memory is",
-    0: "a jump to where nothing may be executed",
+    10: "a write to an address without memory; it was reported late, the instruction is before the place",
+    8: "a jump to an address without memory",
+    0: "a jump to memory that must not be executed",
 }
 _ACCESS_BITS: Final = 1 << 1 | 1 << 9
 # Causes by mcause (RISC-V privileged architecture, 3.1.15).
 _MCAUSE: Final = {
     0: "a jump to an unaligned address",
-    1: "a jump to where nothing can be executed",
+    1: "a jump to memory that can't be executed",
     2: NO_INSTRUCTION,
     3: "a breakpoint, as of __builtin_trap",
     4: "unaligned read",

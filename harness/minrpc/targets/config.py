@@ -6,10 +6,10 @@
     description = "the board on my desk"
 
     [platforms.slow_x86]
-    extends = "qemu_x86"                # all of that one's fields, then what follows
+    extends = "qemu_x86"                # all fields of qemu_x86, then these
     icount_shift = 7
 
-    [platforms.qemu_x86]                # changes fields of one that is there
+    [platforms.qemu_x86]                # changes fields of this platform
     link_uart = 0
     console_uart = "none"               # TOML has no null
 

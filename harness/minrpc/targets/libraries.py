@@ -75,7 +75,7 @@ def named_library(name: str, table: object, directory: Path, origin: str) -> Nam
     for source in sources:
         if Path(source).suffix[1:] not in _KINDS:
             step = f"name files that end in {', '.join(f'.{kind}' for kind in _KINDS)}"
-            raise ConfigurationError(f"{where}.sources: {source}: not known what it is", next_step=step)
+            raise ConfigurationError(f"{where}.sources: {source}: unknown kind of file", next_step=step)
     return NamedLibrary(
         name,
         sources,

@@ -95,7 +95,7 @@ def _in(
                 else:
                     yield from _of_call(name, {what: limit}, platform, origin, where)
         else:
-            step = f'write {" or ".join(SIZES)}, or what of a call: {name}.instructions = "+2%"'
+            step = f'write {" or ".join(SIZES)}, or a number of a call: {name}.instructions = "+2%"'
             raise ConfigurationError(f"{where}.{name}: nothing is known by that name", next_step=step)
 
 

@@ -97,7 +97,7 @@ _OPTIONS: Final = (
     Option(
         "wait-board",
         "wait_board_s",
-        "wait so long for a board that somebody else uses: 90s, 10m, 1h (default 0)",
+        "time to wait for a board that another user has: 90s, 10m, 1h (default 0)",
         seconds_of,
         "TIME",
     ),
@@ -142,14 +142,14 @@ _OPTIONS: Final = (
     Option(
         "core",
         "core",
-        "the core whose cycles are estimated: a name, such as cortex-m4, or a file of yours, NAME.toml "
+        "the core whose cycles are estimated: a name, such as cortex-m4, or your file, NAME.toml "
         "(default: the platform's)",
         metavar="NAME",
     ),
     Option(
         "flash-wait-states",
         "flash_wait_states",
-        "estimate cycles with flash that answers so much later, for code and constants (default 0)",
+        "wait states of flash, for code and constants, in estimated cycles (default 0)",
         int,
         "N",
     ),

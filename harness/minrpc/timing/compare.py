@@ -123,7 +123,7 @@ class Comparison:
 
     @property
     def compared(self) -> int:
-        """The number of calls whose verdict tells about their times."""
+        """The number of calls whose times were compared."""
         return len(self.changes) - sum(self.count(verdict) for verdict in UNCOMPARED)
 
     def worse(self, *, strict: bool) -> bool:

@@ -48,7 +48,7 @@ def clock_drift(readings: Sequence[Enclosed]) -> ClockDrift:
     device_s = end.reading.seconds_since(start.reading)
     shortest, longest = end.before_s - start.after_s, end.after_s - start.before_s
     if shortest <= 0:
-        raise ValueError("the readings are too close together to tell a rate")
+        raise ValueError("the readings are too close together for a rate")
     fast, slow = device_s / shortest - 1, device_s / longest - 1
     return ClockDrift((fast + slow) / 2 * PPM, (fast - slow) / 2 * PPM, (shortest + longest) / 2)
 

@@ -27,7 +27,7 @@ _ALIGNMENT: Final = 16
 # Counters whose value is not a sum over the calls.
 PEAKS: Final = frozenset({"stack_bytes"})
 MOST: Final = "cycles_most"
-"""The upper end of the counter "cycles", which is an estimate; "cycles" is the lower one."""
+"""The upper end of the counter "cycles", which is an estimate; "cycles" is its lower end."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ def _memory(memory: MemoryUse) -> Iterator[tuple[str, str]]:
     if memory.stack is not None:
         bound = "" if memory.bound is None else f"; the compiler's bound is {memory.bound:,}"
         if memory.beyond_bound:
-            bound += ", which can't be: an error of ours or of the bound"
+            bound += ", which is impossible: the measurement or the bound is wrong"
         elif memory.within_bound:
             bound += ": bytes of a frame that are never written do not show"
         yield "stack", f"{memory.stack:,} bytes{bound}"

@@ -62,7 +62,7 @@ class PublicPty:
         return not self._hang_up.poll(0)
 
     def read_news(self) -> bool:
-        """Take the events of `news`; `is_open` tells the result.
+        """Take the events of `news`; `is_open` has the result.
 
         True if the slave was closed by all programs in the meantime; it may be open again.
         """
@@ -74,7 +74,7 @@ class PublicPty:
         for mask in _masks(events):
             self._openers = max(0, self._openers + (1 if mask & _IN_OPEN else -1))
             left |= self._openers == 0
-        if not self.is_open():  # The kernel reports two equal events in a row as one.
+        if not self.is_open():  # The kernel merges two equal events in a row.
             self._openers = 0
         return left
 

@@ -19,7 +19,7 @@ _CLOSED: Final = select.POLLHUP | select.POLLERR | select.POLLNVAL
 class Relay:
     """`device` on one side, clients of `pty` on the other.
 
-    say: told when a client comes or leaves.
+    say: called when a client comes or leaves.
 
     Bytes that one side does not accept at once are kept, and the other side is not read until they are
     written. So a slow reader slows the writer, as a wire with flow control does; the relay waits for nothing

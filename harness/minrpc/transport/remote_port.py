@@ -96,7 +96,7 @@ def _not_opened(url: str, error: Exception) -> HarnessError:
     text = str(error)
     if any(word in text.lower() for word in _BUSY):
         return PortBusyError(f"{url} is in use", holders=[text])
-    step = "see that ser2net serves RFC 2217 there (telnet(rfc2217)) and that nobody else has the port"
+    step = "see that ser2net serves RFC 2217 there (telnet(rfc2217)) and that no other client has the port"
     if "refused" in text:
         step = "start the server there, or correct the port's number"
     return PortGoneError(f"{url} can't be opened: {text}", stage="open link", next_step=step)

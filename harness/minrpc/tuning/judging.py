@@ -233,7 +233,7 @@ class Bench:
             with _timed(stages, "measure"):
                 measured, cycles = _timed_call(library, kernel)
             if not cycles:
-                reason = "it takes less time than the device's clock can tell"
+                reason = "it takes less time than the device's clock can measure"
                 return CandidateResult(candidate, "clock", reason, stage_s=stages)
             if check:
                 with _timed(stages, "check"):

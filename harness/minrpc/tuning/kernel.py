@@ -77,7 +77,7 @@ class Kernel:
         except Exception as error:  # The user's function may raise any error.
             name = getattr(self.check, "__name__", "the check")
             raise ConfigurationError(
-                f"{name}, which says what is right, has failed: {type(error).__name__}: {error}",
+                f"the check {name} has failed: {type(error).__name__}: {error}",
                 stage="check",
                 next_step="correct it; it is called with the kernel's arguments",
             ) from error

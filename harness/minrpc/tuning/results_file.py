@@ -92,7 +92,7 @@ class ResultsFile:
         if differing:
             is_ = "is" if len(differing) == 1 else "are"
             raise ConfigurationError(
-                f"{where} is the result of something else: the {listed(differing, 5)} {is_} not the same",
+                f"{where} is a result of other inputs: the {listed(differing, 5)} {is_} different",
                 next_step=_ANOTHER_FILE,
             )
 

@@ -98,7 +98,7 @@ def _fixed(layout: Struct, make: Callable[..., Value]) -> _Decoder:
 
 
 def _object(data: Buffer, offset: int) -> tuple[Value, int]:
-    """A string or bytes that the client had as an object, or its reference to an object of ours."""
+    """A string or bytes that the client had as an object, or its reference to an object of the server."""
     (kind,) = _U32.unpack_from(data, offset)
     offset += _U32.size
     if kind in _TEXTS:

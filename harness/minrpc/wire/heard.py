@@ -21,7 +21,7 @@ class Heard(NamedTuple):
 
 
 def describe(heard: bytes, sent: Sequence[bytes], baud: int | None = None) -> Heard:
-    """Tell nothing, our own bytes, readable text and other bytes apart.
+    """Distinguishes no bytes, the sent bytes themselves, readable text and other bytes.
 
     sent: the starts of sessions that were sent. baud: the rate that was used; None for a link without one.
     """
@@ -35,7 +35,7 @@ def describe(heard: bytes, sent: Sequence[bytes], baud: int | None = None) -> He
         others = others.replace(start, b"")
     if not others.strip():
         return Heard(
-            "our own bytes came back, and no answer",
+            "the sent bytes came back, and no answer",
             "separate TX and RX of the UART, or switch off the echo of the program behind the link",
         )
     if _readable(others):

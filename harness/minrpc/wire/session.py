@@ -26,7 +26,7 @@ NO_SESSION_ID = 0
 HEADER = Struct("<HB")
 _SEQUENCE = 1
 _CHECK = Struct("<I")
-# Bytes that a numbered message has more than a normal one.
+# Number of bytes by which a numbered message is longer than a normal message.
 NUMBERED_EXTRA = _SEQUENCE + _CHECK.size
 _INIT_BODY = bytes([PROTOCOL_VERSION])
 

@@ -44,7 +44,7 @@ static int early(PACKED)
 	return 0;
 }
 
-/* The address of each load is the secret's. */
+/* The secret gives the address of each load. */
 static int lookup(PACKED)
 {
 	static const uint8_t table[256] = {7, 3, 5, 1};
@@ -72,7 +72,7 @@ static int constant(PACKED)
 	return 0;
 }
 
-/* An array and a number: so many loads of its first element. */
+/* An array and a number: loads its first element this number of times. */
 static int loads(PACKED)
 {
 	const DLTensor *array = args[0].v_handle;
@@ -86,7 +86,7 @@ static int loads(PACKED)
 	return 0;
 }
 
-/* A number: so many bytes of stack. */
+/* A number: uses this number of bytes of stack. */
 static int deep(PACKED)
 {
 	int size = (int)args[0].v_int64;
@@ -102,7 +102,7 @@ static int deep(PACKED)
 #if defined(__ZEPHYR__)
 #include <zephyr/kernel.h>
 
-/* Long enough for a timer's interrupt, at a time that is another in each call. */
+/* Long enough for a timer's interrupt, which comes at a different time in each call. */
 static void interrupted(void)
 {
 	static struct k_timer timer;
@@ -118,8 +118,8 @@ static void interrupted(void)
 }
 #elif defined(__ARM_ARCH) && __ARM_ARCH >= 7
 /*
- * Two calls set the timer's interrupt pending, the next two do not; all do the same. A measurement
- * calls twice, once to warm up.
+ * Two calls set the timer's interrupt pending, the next two do not; otherwise all calls do the
+ * same. A measurement calls twice, once to warm up.
  */
 static void interrupted(void)
 {
@@ -130,7 +130,7 @@ static void interrupted(void)
 }
 #endif
 
-/* Whether an interrupt of the timer comes in it, as far as that is known how to be had. */
+/* True if a timer's interrupt can be set pending on this machine. */
 static int interrupt(PACKED)
 {
 	UNUSED;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls a function of sensor.c, and has a static one of the same name. */
+/* Calls a function of sensor.c, and has a static function of the same name. */
 #include "sensor.h"
 
 static int16_t clamp(int16_t value)

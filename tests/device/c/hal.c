@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code over a hardware layer that nobody defines, and functions that take functions. */
+/* Code over an undefined hardware layer, and functions that take functions. */
 #include "hal.h"
 
 #include <stddef.h>

@@ -225,14 +225,14 @@ int call_set_null(void)
 	return calls++;
 }
 
-/* Of a structure behind a null pointer. */
+/* Reads a member of a structure through a null pointer. */
 int read_null(int index)
 {
 	calls += nowhere[index];
 	return calls;
 }
 
-/* Its frame has that many bytes, of which the lowest alone is written. */
+/* Its frame has this number of bytes, of which only the lowest is written. */
 int write_below(int size)
 {
 	volatile char *bytes = __builtin_alloca((unsigned long)size);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Structs whose layout is not the obvious one, and functions that write where they may not. */
+/* Structs with an unusual layout, and functions that write to const memory. */
 #include <stdint.h>
 
 struct __attribute__((packed)) packet {
@@ -96,7 +96,7 @@ int seen(int x)
 	return hidden(x) * 2;
 }
 
-/* A list whose links lie in its items, and one whose elements begin as another struct does. */
+/* A list whose links are in its items, and a list whose elements begin like another struct. */
 struct link {
 	struct link *next;
 };

@@ -64,7 +64,7 @@ uint32_t quotient(uint32_t secret, uint32_t divisor)
 	return secret / divisor;
 }
 
-/* So many rounds that a trace has more steps than are kept; the last one depends on the secret. */
+/* Enough rounds that a trace has more steps than are kept; the last round depends on the secret. */
 uint32_t long_way(uint8_t secret, uint32_t rounds)
 {
 	volatile uint32_t sum = 0U;

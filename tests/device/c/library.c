@@ -133,7 +133,7 @@ static void jump(int n)
 	longjmp(back, n);
 }
 
-/* Words of the text, in the order of their numbers; errno and longjmp on the way. */
+/* Words of the text, in the order of their numbers; uses errno and longjmp. */
 int sum_of_words(char *text, int *numbers, int room)
 {
 	int count = 0;

@@ -30,7 +30,7 @@ static int heap(PACKED)
 	return result;
 }
 
-/* A number: sleeps so often. */
+/* A number: sleeps this number of times. */
 static int rests(PACKED)
 {
 	UNUSED;

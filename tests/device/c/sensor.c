@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions that are replaced, and static ones, beside their callers. */
+/* Functions that are replaced, and static functions, in the file of their callers. */
 #include "sensor.h"
 
-/* So simple that a compiler inlines it, or finds out that it has no effect. */
+/* So simple that a compiler inlines it, or sees that it has no effect. */
 uint32_t crc_hw(const uint8_t *data, uint32_t n)
 {
 	return n != 0 ? data[0] : 7;

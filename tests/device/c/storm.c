@@ -51,7 +51,7 @@ static uint32_t calls(uint32_t rounds)
 }
 
 #if defined(__arm__)
-/* SysTick's, whose handler is the firmware's own. */
+/* SysTick's interrupt, whose handler is the firmware's own. */
 #define SYSTICK ((volatile uint32_t *)0xe000e010U)
 
 uint32_t storm(uint32_t rounds, uint32_t period)
@@ -73,7 +73,7 @@ uint32_t storm(uint32_t rounds, uint32_t period)
 	return sum;
 }
 #elif defined(__riscv)
-/* The timer of QEMU's virt machine, with a handler of its own. */
+/* The timer of QEMU's virt machine, with a separate handler. */
 #define TIME          (*(volatile uint32_t *)0x0200bff8U)
 #define NEXT          ((volatile uint32_t *)0x02004000U)
 #define TIMER_ENABLED 0x80U
@@ -106,7 +106,7 @@ uint32_t storm(uint32_t rounds, uint32_t period)
 	return sum;
 }
 #else
-/* No timer is known here that may be set from C. */
+/* This machine has no timer that C may set. */
 uint32_t storm(uint32_t rounds, uint32_t period)
 {
 	return period == 0U ? calls(rounds) : 0U;

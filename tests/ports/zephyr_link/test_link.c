@@ -7,7 +7,7 @@
  */
 #include "check.h"
 #include "link.h"
-#include "restart.h"
+#include "hang_up.h"
 
 #define LONG  (70U * 1000U)
 /* Interrupts in a row that move nothing. */
@@ -222,7 +222,7 @@ uint32_t ring_buf_put(struct ring_buf *ring, const uint8_t *data, uint32_t size)
 
 /* ---------------------------------------------------------------- the cases */
 
-/* As a reset leaves it: what the UART was asked for stays, and nobody is there yet. */
+/* The state after a reset: the UART keeps its settings, and no driver runs yet. */
 static void boot(void)
 {
 	handler = NULL;
@@ -277,7 +277,7 @@ TEST(what_waits_is_looked_at_where_it_lies)
 	start();
 	comes(LONG);
 	while (taken < LONG) {
-		/* Less than a ring at a time: one that is full is another case. */
+		/* Less than a ring at a time: a full ring is another case. */
 		incoming_size = taken + MIN(LONG - taken, CONFIG_MINRPC_RX_RING_SIZE - 1U);
 		(void)interrupts();
 		const uint8_t *data;
@@ -311,7 +311,7 @@ static void drain(void)
 	}
 }
 
-/* All that can be seen behind `held` bytes; the last of it goes to `last`. */
+/* The number of visible bytes after `held` bytes; the last byte goes to `last`. */
 static uint32_t look(uint32_t held, uint8_t *last)
 {
 	const uint8_t *data;
@@ -325,7 +325,10 @@ static uint32_t look(uint32_t held, uint8_t *last)
 	return from;
 }
 
-/* Each look makes room for the next bytes; the server's bytes stay, and the others are told. */
+/*
+ * Each look makes room for the next bytes; the server's bytes stay, and the others are counted as
+ * lost.
+ */
 TEST(behind_a_full_ring_is_looked_at_too)
 {
 	const uint8_t *data;
@@ -343,7 +346,7 @@ TEST(behind_a_full_ring_is_looked_at_too)
 	while (held + seen < LONG) {
 		uint32_t more;
 
-		/* Tells that another look is due. */
+		/* Shows that another look is needed. */
 		before = minrpc_link_received;
 		more = look(held, &last);
 		CHECK(more != 0U);
@@ -361,7 +364,7 @@ TEST(behind_a_full_ring_is_looked_at_too)
 	drain();
 }
 
-/* An interrupt that finds nothing is none of the link. */
+/* An interrupt without bytes is not the link's. */
 TEST(what_moves_no_byte_is_no_arrival)
 {
 	uint32_t before;

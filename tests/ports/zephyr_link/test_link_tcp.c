@@ -26,7 +26,7 @@
 #define zsock_close        close
 
 #define CONFIG_MINRPC_LINK_TCP      1
-/* The kernel's choice. */
+/* The port that the kernel chose. */
 #define CONFIG_MINRPC_LINK_TCP_PORT 0
 
 #include "link_tcp.c"
@@ -47,7 +47,7 @@ static int connected(void)
 	return made;
 }
 
-/* All that is on its way, taken as the server's thread takes it. */
+/* Reads all bytes on their way, as the server's thread does. */
 static void receive_all(uint32_t size)
 {
 	const uint8_t *data;
@@ -108,7 +108,7 @@ TEST(a_second_client_is_turned_away_and_a_later_one_is_not)
 	CHECK(minrpc_link_peek(0U, 0U, &data) == 0U);
 	CHECK(recv(second, &byte, 1, 0) == 0);
 	(void)close(second);
-	/* Gone, with bytes that nobody has looked at. */
+	/* The client is gone, with bytes that were not read. */
 	CHECK(send(first, "z", 1, 0) == 1);
 	(void)close(first);
 	second = connected();

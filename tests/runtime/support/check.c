@@ -12,11 +12,14 @@
 
 #define CPU_SECONDS 120
 
-/* Where a failed assertion goes; without a running case it ends the process, as a fuzzer wants. */
+/*
+ * Return point of a failed assertion; without a running case it ends the process, as a fuzzer
+ * needs.
+ */
 static jmp_buf end_of_case;
 static bool in_case;
 
-/* The runtime takes no memory from the heap; the rest of a failed case is of no interest. */
+/* The runtime takes no memory from the heap; leaks of a failed case do not matter. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -115,8 +118,7 @@ static bool run_case(const struct check_case *one)
 }
 
 /*
- * A case that goes round for ever is ended by the CPU time that it used, not by the clock on the
- * wall.
+ * A case in an endless loop is ended by its CPU time, not by wall time.
  */
 static void limit_cpu_time(void)
 {

@@ -28,7 +28,7 @@ struct check_case {
 		return check_run(cases, sizeof(cases) / sizeof(cases[0]), argc, argv);             \
 	}
 
-/* Each ends the running case when it does not hold. */
+/* Each ends the running case if its condition is false. */
 #define CHECK(condition) check_that(condition, __FILE__, __LINE__, "%s", #condition)
 #define CHECK_EQ(actual, expected)                                                                 \
 	check_equal((uint64_t)(actual), (uint64_t)(expected), __FILE__, __LINE__, #actual)

@@ -190,7 +190,7 @@ void host_stop(struct host *host)
 
 void host_receive(struct host *host, const struct bytes *wire)
 {
-	/* A copy of the exact size: reading one byte too many is seen. */
+	/* A copy of the exact size, so that reading a byte too many is detected. */
 	uint8_t *copy = malloc(wire->size == 0U ? 1U : wire->size);
 
 	CHECK(copy != NULL);

@@ -115,7 +115,7 @@ void host_reboot(struct host *host);
 /* One in a session with a client: 8192, 256 and 65536 bytes. */
 struct host *host_start(void);
 void host_stop(struct host *host);
-/* The one that runs: for functions of the library. */
+/* The running device, for functions of the library. */
 struct host *host_current(void);
 
 /* Bytes over the link to the device. */
@@ -128,7 +128,7 @@ void host_give(struct host *host, struct bytes *wire);
  * well-formed.
  */
 bool host_take(struct host *host);
-/* The next one past the logs that may come before it; fails when there is none. */
+/* The next message after any logs; fails if there is none. */
 void host_take_next(struct host *host);
 void host_expect_silence(struct host *host);
 /* Takes one log message that contains `part`. */
@@ -168,7 +168,7 @@ const struct answer *host_copy_among(struct host *host, uint64_t from, uint64_t 
 void expect_void(const struct answer *answer);
 uint64_t expect_handle(const struct answer *answer);
 void expect_exception(const struct answer *answer, const char *part);
-/* Of a call: its type code must be `type`; returns where the value is. */
+/* The value of a call's answer: its type code must be `type`; returns the value's place. */
 const uint8_t *expect_returned(const struct answer *answer, uint32_t type);
 
 /* Requests of every client, each expected to succeed. */
@@ -186,8 +186,8 @@ void put_copy(struct bytes *body, enum dialect dialect, const struct tensor *ten
 	      uint64_t nbytes);
 
 /*
- * Walks the arena's blocks: they must tile it, and its counts must be right. Returns how many are
- * not free.
+ * Walks the arena's blocks: they must tile it, and its counts must be right. Returns the number of
+ * blocks that are not free.
  */
 uint32_t arena_check(const struct minrpc_arena *arena);
 

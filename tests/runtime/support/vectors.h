@@ -29,13 +29,13 @@ struct vector_names {
 /* Runs `check` on each row of that kind; fails when there is none. Says which row it is at. */
 void vectors_each(const char *kind, void (*check)(const struct vector_row *row));
 
-/* What the table puts in front of such an event of a reader. */
+/* The table's prefix of such an event of a reader. */
 const char *vector_event(enum minrpc_reader_event event);
 
 /* Appends the bytes that `field` stands for. */
 void vector_bytes(const char *field, const struct vector_names *names, struct bytes *out);
 
-/* Fails unless the bytes are what `field` says; names what it leaves open. */
+/* Fails unless the bytes match `field`; names its open parts. */
 void vector_match(const char *field, const uint8_t *data, uint32_t size,
 		  struct vector_names *names);
 

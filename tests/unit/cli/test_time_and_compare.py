@@ -30,7 +30,7 @@ def test_arguments_as_they_are_typed() -> None:
 @pytest.mark.parametrize(
     ("function", "given", "shape", "message"),
     [
-        ("mine", [], "4", "what mine takes is not known"),
+        ("mine", [], "4", "the arguments of mine are not known"),
         ("add", ["x"], None, "neither an array nor a number"),
         ("add", ["float31[4]"], None, "float31 is no type"),
         ("add", ["3"], "4", "--arg says it all"),

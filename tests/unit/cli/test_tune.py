@@ -110,7 +110,7 @@ def test_ctrl_c_keeps_what_is_done(command: list[str]) -> None:
         os.killpg(running.pid, signal.SIGINT)
         out, err = running.communicate(timeout=60)
     assert running.returncode == 130
-    assert "stopped; what was measured is kept" in err
+    assert "stopped; finished results are kept" in err
     assert "Traceback" not in err
     assert "tried: " in out
     kept = lines("r.jsonl")
@@ -129,7 +129,7 @@ def test_results_of_another_kernel_are_not_gone_on_with(
     capsys.readouterr()
     assert main([*command, *check, "--resume", "r.jsonl"]) == 2
     told = capsys.readouterr().err
-    assert "r.jsonl, line 1 is the result of something else: the source, check are not the same" in told
+    assert "r.jsonl, line 1 is a result of other inputs: the source, check are different" in told
     assert len(lines("r.jsonl")) == 1
 
 
@@ -180,8 +180,8 @@ def test_a_scheduler_that_is_not_there_is_named(
     [
         (["--param", "UNROLL=16"], "--param UNROLL is given twice"),
         (["--check", "broken.py:f"], "broken.py can't be loaded: SyntaxError"),
-        (["--check", "right.py:fails"], "fails, which says what is right, has failed: RuntimeError: no idea"),
-        (["--check", "right.py:few"], "few, which says what is right, has failed: TypeError: few() takes 1"),
+        (["--check", "right.py:fails"], "the check fails has failed: RuntimeError: no idea"),
+        (["--check", "right.py:few"], "the check few has failed: TypeError: few() takes 1"),
         (["--arg", "3"], "sum: expected 2 arguments, got 3: int32_t sum(const int32_t *x, int32_t n)"),
     ],
 )

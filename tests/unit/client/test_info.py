@@ -62,10 +62,10 @@ def test_later_versions_append_to_each_part() -> None:
 
 @pytest.mark.parametrize("size", [0, 15, 16, 103, len(answer()) - 1])
 def test_too_short_an_answer_is_refused(size: int) -> None:
-    with pytest.raises(DialectError, match=f"has {size} bytes, [0-9]+ are due"):
+    with pytest.raises(DialectError, match=f"has {size} bytes, expected [0-9]+"):
         DeviceInfo.parse(answer()[:size])
 
 
 def test_an_older_firmware_is_named() -> None:
-    with pytest.raises(DialectError, match="has version 3, 4 is due"):
+    with pytest.raises(DialectError, match="has version 3, expected 4"):
         DeviceInfo.parse(answer(version=3))

@@ -51,7 +51,7 @@ def test_code_where_the_port_has_memory_for_it() -> None:
 def test_what_is_no_size() -> None:
     wrong: list[tuple[Where | None, Where | None]] = [(0, None), (-1, None), ((-4, 64), None)]
     for arena, code in [*wrong, (None, -1), (None, (16, -1))]:
-        with pytest.raises(ValueError, match="more than none are due"):
+        with pytest.raises(ValueError, match="the size must be above 0"):
             places_of(info(PSRAM), "it", arena, code)
     with pytest.raises(TypeError, match="code is bytes, or an address and bytes, not 'x'"):
         places_of(info(PSRAM), "it", None, "x")  # type: ignore[arg-type]

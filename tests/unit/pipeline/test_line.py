@@ -123,9 +123,9 @@ def test_a_device_that_is_closed_is_not_started_anew_by_another_layout(posix: Fi
 
 
 def test_fields_that_come_too_late(posix: Firmware) -> None:
-    with pytest.raises(TypeError, match="a firmware that is built can't be given 'sources'"):
+    with pytest.raises(TypeError, match="a built firmware can't be given 'sources'"):
         open_device(posix, sources=["x.c"])
-    with start(posix) as running, pytest.raises(TypeError, match="what runs already can't be given 'link'"):
+    with start(posix) as running, pytest.raises(TypeError, match="a running device can't be given 'link'"):
         open_device(running, link="socket")
     with pytest.raises(TypeError, match="'colour'"):
         Target.named("posix", colour="red")  # type: ignore[call-arg]

@@ -108,7 +108,7 @@ def test_twisters_platform_stays_its_own(twister: Path, tmp_path: Path) -> None:
     assert "2 passed" in ran.stdout
     assert ran.returncode == 0
     ran = run(twister, tmp_path, "--platform", "qemu_x86/atom", "-k", "posix")
-    assert "minrpc: --platform is another plugin's here; ours is --minrpc-platform" in ran.stdout
+    assert "minrpc: --platform belongs to another plugin here; use --minrpc-platform" in ran.stdout
     assert "1 passed" in ran.stdout
 
 

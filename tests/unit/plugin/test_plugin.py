@@ -401,7 +401,7 @@ def test_who_can_not_use_a_short_name_is_told(pytester: pytest.Pytester) -> None
     result = run(pytester, "--platform", "mine", "-k", "posix")
     result.stdout.fnmatch_lines(
         [
-            f"minrpc: --{name} is another plugin's here; ours is --minrpc-{name}"
+            f"minrpc: --{name} belongs to another plugin here; use --minrpc-{name}"
             for name in ("platform", "serial-port")
         ]
     )

@@ -60,7 +60,7 @@ def test_all_that_can_be_said(project: Path) -> None:
         ("[libraries.dsp]", "libraries.dsp: sources is missing"),
         ('[libraries."a-b"]\nsources = ["fir.c"]', "'a-b' is no name for a library"),
         ('[libraries.dsp]\nsources = ["none.c"]', "libraries.dsp.sources: there is no file none.c"),
-        ('[libraries.dsp]\nsources = ["config.h"]', "config.h: not known what it is"),
+        ('[libraries.dsp]\nsources = ["config.h"]', "config.h: unknown kind of file"),
         ('[libraries.dsp]\nsources = ["fir.c"]\nflag = []', "libraries.dsp.flag: unknown key"),
         ('[libraries.dsp]\nsources = ["fir.c"]\nflags = ["O3"]', "'O3' is no option of a compiler"),
         ('[libraries.dsp]\nsources = ["fir.c"]\nflags = "-O3"', "libraries.dsp.flags: must be a list"),

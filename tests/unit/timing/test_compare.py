@@ -320,7 +320,7 @@ def test_a_stack_beyond_the_compilers_bound_is_an_error_of_one_of_them() -> None
             dataclasses.replace(record, measurement=dataclasses.replace(record.measurement, memory=memory))
         )
 
-    assert "64 bytes; the compiler's bound is 32, which can't be" in shown(MemoryUse(stack=64, bound=32))
+    assert "64 bytes; the compiler's bound is 32, which is impossible" in shown(MemoryUse(stack=64, bound=32))
     for within in (MemoryUse(stack=32, bound=32), MemoryUse(stack=8, bound=64), MemoryUse(stack=64)):
         assert "can't be" not in shown(within)
     assert not MemoryUse(bound=32).beyond_bound

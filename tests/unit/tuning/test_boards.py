@@ -124,7 +124,7 @@ def test_from_the_command_line(
     assert main([*tuned, *given, *at, "--serial-port", "again"]) != 0
     assert "--serial-port names a board twice" in capsys.readouterr().err
     assert main([*tuned, *given[:-2], *at]) != 0
-    assert "it is not known what runs at" in capsys.readouterr().err
+    assert "the running program is unknown at" in capsys.readouterr().err
     assert main([*tuned, *given[:-2], *at, "--elf", str(build(TARGET).elf)]) == 0
 
 

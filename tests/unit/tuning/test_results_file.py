@@ -80,7 +80,7 @@ def test_results_of_another_version_are_refused(tmp_path: Path, changed: str) ->
     path = tmp_path / "r.jsonl"
     written(path, 0, 1)
     names = changed.split()
-    shown = f"line 1 is the result of something else: the {', '.join(names)} (is|are) not the same"
+    shown = f"line 1 is a result of other inputs: the {', '.join(names)} (is|are) different"
     with pytest.raises(ConfigurationError, match=shown):
         ResultsFile(path, "posix", SPACE, IDENTITY | dict.fromkeys(names, "another"))
 

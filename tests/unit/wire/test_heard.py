@@ -13,7 +13,7 @@ START = bytes.fromhex("ff ff fd 03 00 00 00 12 34 56 78")
     ("heard", "message", "step"),
     [
         (b"", "not one byte came", "check power, cable"),
-        (START * 3, "our own bytes came back", "separate TX and RX"),
+        (START * 3, "the sent bytes came back", "separate TX and RX"),
         (
             b"\x1b[0m*** Booting Zephyr ***\r\nuart:~$ ",
             r"text: \x1b[0m*** Booting Zephyr ***",

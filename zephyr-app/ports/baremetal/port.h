@@ -81,8 +81,8 @@ void stack_callers(uintptr_t pointer, char *text, uint32_t room);
 /* heap.c: bytes allocated by malloc, now and the most since the last reset of the peak. */
 void heap_use(uint32_t *used, uint32_t *peak, bool reset);
 /*
- * The first place that was written and belongs to no block; NULL: there is none. `where` is set to
- * its kind, behind "wrote". Guards and fills are whole again.
+ * Returns the first written place that belongs to no block; NULL: there is none. `where` is set to
+ * its kind, the text after "wrote". Repairs guards and fills.
  */
 const void *heap_inspect(const char **where);
 

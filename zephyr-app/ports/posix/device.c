@@ -127,7 +127,6 @@ static int port_code_ready(void *context, void *block, uint32_t size)
 #if MINRPC_CODE_LOADING
 /*
  * Returns the address of a symbol of the program's shared libraries; 0 if they have no such symbol.
- * *
  */
 static bool find_symbol(struct minrpc_call *call)
 {

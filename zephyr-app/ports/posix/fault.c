@@ -149,7 +149,7 @@ static void tell(int signal, siginfo_t *info, void *context)
 	say(text, (size_t)size + 1U);
 	tell_callers(at.sp);
 	/*
-	 * The handler was for one signal only: this signal ends the process as without a handler. *
+	 * The handler was for one signal only: this signal ends the process as without a handler.
 	 */
 	(void)raise(signal);
 }

@@ -112,7 +112,6 @@ int minrpc_port_clock_begin(void *context)
 	}
 	/*
 	 * The count continues, so that two readings with an interval between them can be compared.
-	 * *
 	 */
 	(void)wide_now();
 	k_timer_start(&wrap_timer, wrap_period(), wrap_period());

@@ -80,7 +80,6 @@ static uintptr_t stack_pointer(const struct arch_esf *esf)
 
 /*
  * The address that could not be accessed; 0 if there is none, or the processor does not report it.
- * *
  */
 static uintptr_t fault_address(unsigned int reason)
 {

@@ -19,7 +19,7 @@
 #include <zephyr/sys/ring_buffer.h>
 #include <zephyr/sys/sys_io.h>
 
-#include "restart.h"
+#include "hang_up.h"
 
 #if defined(CONFIG_UART_CONSOLE) && DT_HAS_CHOSEN(zephyr_console)
 BUILD_ASSERT(!DT_SAME_NODE(LINK_NODE, DT_CHOSEN(zephyr_console)),

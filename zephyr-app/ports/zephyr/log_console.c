@@ -21,7 +21,7 @@ static char line[CONFIG_MINRPC_LOG_PRINTK_SIZE];
 static uint32_t line_size;
 
 /*
- * Callable from any context. If the server's thread can't make room, a byte without room is lost. *
+ * Callable from any context. If the server's thread can't make room, a byte without room is lost.
  */
 static int put_char(int c)
 {

@@ -41,7 +41,7 @@ int minrpc_native_host_make_executable(void *memory, size_t size)
 }
 
 /*
- * Keeps the link's tty open while the program is replaced, so that its other end sees no hang-up. *
+ * Keeps the link's tty open while the program is replaced, so that its other end sees no hang-up.
  */
 static void hold_link(char **argv)
 {

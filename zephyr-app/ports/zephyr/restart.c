@@ -10,8 +10,6 @@
 #include "link.h"
 
 #ifdef CONFIG_ARCH_POSIX
-#include <posix_board_if.h>
-
 #include "native_host.h"
 #endif
 
@@ -34,11 +32,4 @@ void minrpc_restart(void)
 	k_fatal_halt(K_ERR_KERNEL_PANIC);
 #endif
 	CODE_UNREACHABLE;
-}
-
-void minrpc_link_hung_up(void)
-{
-#ifdef CONFIG_ARCH_POSIX
-	posix_exit(0);
-#endif
 }

@@ -238,7 +238,7 @@ def _object(name: str, suffix: str, content: bytes, toolset: Toolset) -> Path:
     """The object of a part of the module `name`, in the cache. Raises ModuleError, CompileError."""
     if suffix == ".o" and content[:4] != b"\x7fELF":
         raise ModuleError(
-            f"{name} is no ELF object" if name.endswith(".o") else f"{name} has one that is none"
+            f"{name} is no ELF object" if name.endswith(".o") else f"{name} has an object that is not ELF"
         )
     file = Path(name).stem + suffix  # the compiler's messages contain it
     key = hashlib.sha256(file.encode() + b"\0" + content).hexdigest()[:32]

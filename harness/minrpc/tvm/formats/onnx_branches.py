@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Branches whose condition constants decide are replaced by their nodes, one level deep.
 
-onnxruntime does the same, but gives up on a branch within a branch that uses tensors of the outer one.
+onnxruntime does the same, but gives up on a branch within a branch that uses tensors of the outer branch.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def fixed(model: ModelProto, shapes: Shapes, constants: Mapping[str, npt.NDArray
     model = _copy(model)
     bound = {item.name for item in model.graph.initializer}
     given = {item.name: item for item in model.graph.input if item.name not in bound}
-    del model.graph.input[:]  # Also those with a value, which a caller could replace: they are constants.
+    del model.graph.input[:]  # Inputs with a value, which a caller could replace, are constants here, too.
     model.graph.input.extend(given.values())
     given = {item.name: item for item in model.graph.input}
     for name, value in constants.items():

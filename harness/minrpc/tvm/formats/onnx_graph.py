@@ -52,7 +52,7 @@ class Graph:
         return name
 
     def node(self, operator: str, *inputs: str, gives: str = "", **attributes: Any) -> str:  # noqa: ANN401
-        """The name of the output of a new node. gives: that name, if it must be a given one."""
+        """The name of the output of a new node. gives: the name, if it is prescribed."""
         output = gives or self._fresh(operator)
         self._added.append(helper.make_node(operator, list(inputs), [output], **attributes))
         return output
@@ -111,7 +111,7 @@ class Graph:
         return constant.data_type if constant is not None else kind.elem_type if kind is not None else 0
 
     def set_output(self, name: str, dtype: int) -> None:
-        """Declare that the output `name`, if it is one, is a tensor of `dtype`, a number of TensorProto's."""
+        """Declare `name`, if it is an output, as a tensor of `dtype`, a number of TensorProto's."""
         for item in self.model.graph.output:
             if item.name == name:
                 item.CopyFrom(helper.make_tensor_value_info(name, dtype, None))

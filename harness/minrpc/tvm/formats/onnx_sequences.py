@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sequences of tensors, where constants say which element is meant: each operator then only renames tensors.
 
-TVM's importer takes a position that it does not know for another one, without a word.
+TVM's importer silently uses another position for a position that it does not know.
 """
 
 from __future__ import annotations

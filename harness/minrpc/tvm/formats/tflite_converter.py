@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TVM's converter of TFLite's operators, with what it lacks for quantized tensors."""
+"""TVM's converter of TFLite's operators, extended for quantized tensors."""
 
 from __future__ import annotations
 
