@@ -18,10 +18,10 @@
 #define FREE   ((size_t)0x0f4eeb10U)
 #define REAR   0xa7beedfeeda55ed1U
 #define FILL   0xeeU
-/* So many bytes of a freed block are filled. */
+/* Largest number of bytes of a freed block that are filled. */
 #define FILLED 256U
 
-/* Freed blocks that are kept. */
+/* Number of freed blocks that are kept. */
 #ifndef HEAP_GUARD_KEPT
 #define HEAP_GUARD_KEPT 64U
 #endif
@@ -96,7 +96,7 @@ static void append(struct block *ring, struct block *block, size_t state)
 	join(block, ring, state);
 }
 
-/* The blocks beside it are still as they were made, or the program ends. */
+/* Ends the program unless the neighbouring blocks are undamaged. */
 static void take_out(struct block *block, size_t state, const void *caller)
 {
 	struct block *beside[] = {block->previous, block->next};
@@ -136,7 +136,7 @@ static void give_back_oldest(const void *caller)
 	take_out(block, FREE, caller);
 	kept--;
 	kept_bytes -= block->size;
-	/* Stays until the memory is given again: the block may be freed a second time. */
+	/* Stays until the memory is allocated again: the block may be freed a second time. */
 	block->check = FREE ^ (size_t)block;
 	__real_free(block);
 }
@@ -174,7 +174,7 @@ static void *take(size_t size, bool zeroed, const void *caller)
 	return make_live(block, size);
 }
 
-/* The block of a pointer that `take` gave; NULL: the C library gave it. */
+/* Returns the block of a pointer from `take`; NULL: the pointer is from the C library. */
 static struct block *block_of(void *pointer, const void *caller)
 {
 	struct block *block = (struct block *)pointer - 1;
@@ -333,7 +333,7 @@ size_t __wrap_malloc_usable_size(void *pointer)
 	return block == NULL ? __real_malloc_usable_size(pointer) : block->size;
 }
 
-/* The C library enlarges the caller's block: it gets its own in place of that. */
+/* The C library enlarges the caller's block, so it gets a block of its own instead. */
 ssize_t __wrap_getdelim(char **line, size_t *room, int end, FILE *file)
 {
 	if (line != NULL && room != NULL && *line != NULL &&
@@ -353,7 +353,7 @@ ssize_t __wrap_getline(char **line, size_t *room, FILE *file)
 
 /* -------------------------------------------------------------------------- after each call */
 
-/* The place that was written, of a block that is made whole again; NULL: there is none. */
+/* Returns the written place of a block, and repairs the block; NULL: there is none. */
 static const void *inspect(struct block *block)
 {
 	const uint8_t *place;

@@ -8,8 +8,8 @@
 #define HEAP_GUARD_H_
 
 /*
- * The first place that was written and belongs to no block; NULL: there is none. `where` is set to
- * its kind, behind "wrote". Guards and fills are whole again.
+ * Returns the first written place that belongs to no block; NULL: there is none. `where` is set to
+ * its kind, the text after "wrote". Repairs guards and fills.
  */
 const void *heap_guard_inspect(const char **where);
 

@@ -43,7 +43,7 @@ class Builder:
         return made if bounds is None else self.emit(self.relax.op.clip(made, *bounds))
 
     def weights(self, shape: tuple[int, ...], axis: int | None, zero: int = 0) -> tuple[Any, Ints]:
-        """Random ones as floats, and their scales; one for each extent of `axis`."""
+        """Random weights as floats, and their scales; a scale for each extent of `axis`."""
         const = self.relax.const
         array = self._rng.integers(-127, 128, shape).astype(np.int8)
         count = shape[axis] if axis is not None else 1
@@ -60,7 +60,7 @@ class Builder:
         return self.emit(self.relax.op.add(x, biases))
 
     def conv2d(self, x: Any, given: tuple[float, int], made: tuple[float, int], **options: Any) -> Any:  # noqa: ANN401
-        """Of 5 outputs from 4 channels, 3 by 2, bounded from below by zero."""
+        """A convolution with 5 outputs from 4 channels, 3 by 2, bounded from below by zero."""
         weights, scales = self.weights((3, 2, 4, 5), 3)
         options |= {"data_layout": "NHWC", "kernel_layout": "HWIO"}
         out = self.emit(self.relax.op.nn.conv2d(self.floats(x, *given), weights, **options))
@@ -74,7 +74,8 @@ class Builder:
 
 
 def network() -> Any:  # noqa: ANN401 - TVM has no types
-    """Each kernel once: convolution, depthwise, add, maximum, dense by tensor and by channel, softmax."""
+    """A network with each kernel once: convolution, depthwise, add, maximum, dense by tensor and by channel,
+    softmax."""
     given, first, second, third = (0.05, 3), (0.07, -20), (0.06, 11), (0.09, 5)
     net = Builder(INPUT)
     relax, nn = net.relax, net.relax.op.nn

@@ -21,7 +21,7 @@ GIVEN, MADE = (0.05, 3), (0.07, -20)
 
 
 def test_the_kernels_of_a_network_compute_what_its_floats_do() -> None:
-    """In numpy, by their parameters: to a step in each of seven layers."""
+    """Computes the kernels in numpy, by their parameters: to a step in each of seven layers."""
     module = network()
     found = replaced(module)
     kinds = [Conv2D, Conv2D, Add, Pool, Dense, Dense, Softmax]
@@ -111,7 +111,7 @@ def test_fixed_point(factor: float) -> None:
 
 
 def test_the_files_that_are_needed(tmp_path: Path) -> None:
-    """Those with the functions that are called, and what they call; a comment's name does no harm."""
+    """The files with the called functions and their callees; names in comments do not count."""
     for name, text in {
         "Include/arm_nnfunctions.h": "",
         "Source/A/arm_a.c": "int arm_a(int x)\n{\n\treturn arm_b(x);\n}\n",

@@ -112,7 +112,7 @@ static uintptr_t fault_address(unsigned int reason)
 #define CAUSE "code"
 #endif
 
-/* The return address in a register, which an x86 does not have; 0 when that is not known. */
+/* The return address in a register, which an x86 does not have; 0 if unknown. */
 static uintptr_t link_register(const struct arch_esf *esf)
 {
 #if defined(CONFIG_CPU_CORTEX_M)
@@ -125,7 +125,7 @@ static uintptr_t link_register(const struct arch_esf *esf)
 #endif
 }
 
-/* What the processor has to say besides: an x86 of some exceptions, a RISC-V of all; 0 elsewhere. */
+/* Further information of the processor: a RISC-V gives it for all exceptions, an x86 for some. */
 static unsigned int error_code(const struct arch_esf *esf)
 {
 #if defined(CONFIG_X86) && !defined(CONFIG_X86_64)

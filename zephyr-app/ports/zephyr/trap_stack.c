@@ -39,6 +39,8 @@ static FUNC_NORETURN __used void handle_on_own_stack(uintptr_t sp, uintptr_t ra)
 
 static void __attribute__((naked, aligned(64))) enter(void)
 {
+	/* clang-format would indent each line after a macro. */
+	/* clang-format off */
 	__asm__ volatile("csrw mscratch, t0\n\t"
 			 "la t0, minrpc_stack_start + " STRINGIFY(HANDLER_ROOM) "\n\t"
 			 "bltu sp, t0, 2f\n"
@@ -57,11 +59,12 @@ static void __attribute__((naked, aligned(64))) enter(void)
 			 "mv a1, ra\n\t"
 			 "la sp, fault_stack + 2048\n\t"
 			 "j handle_on_own_stack");
+	/* clang-format on */
 }
 
 #if defined(CONFIG_MINRPC_PMP_GUARD)
 
-/* The last region, which counts the least. */
+/* The last region, which has the lowest priority. */
 #define SIZE     0x40000000UL
 #define BASE     (CONFIG_SRAM_BASE_ADDRESS - SIZE)
 #define NAPOT(b) ((b) >> 2 | (SIZE / 8U - 1U))

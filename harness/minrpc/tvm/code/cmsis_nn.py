@@ -81,7 +81,8 @@ class Pool:
 
 @dataclass(frozen=True)
 class Softmax:
-    """Of each row. multiplier, shift: of differences to the largest element; least: the smallest one used."""
+    """A softmax of each row. multiplier, shift: of differences to the largest element; least: the smallest
+    used difference."""
 
     rows: int
     size: int
@@ -125,7 +126,7 @@ class Replaced:
 
 
 class _UnmappedError(Exception):
-    """The operator can't be CMSIS-NN's, for the reason that is the text."""
+    """The operator can't be CMSIS-NN's; the text is the reason."""
 
 
 def replaced(module: Any) -> Replaced:  # noqa: ANN401 - TVM has no types
@@ -481,7 +482,7 @@ def fixed_point(factor: float) -> tuple[int, int]:
 
 
 def _rounded(value: float) -> int:
-    """To the nearest integer, and from the middle of two away from 0."""
+    """Rounds to the nearest integer, and half away from 0."""
     return floor(value + 0.5) if value >= 0 else -floor(0.5 - value)
 
 
@@ -495,14 +496,14 @@ def _short(call: Any) -> str:  # noqa: ANN401
 
 
 def _variables(value: Any) -> Iterator[Any]:  # noqa: ANN401
-    """Those that a call or a tuple takes."""
+    """The arguments of a call, or the elements of a tuple."""
     for argument in list(getattr(value, "args", None) or getattr(value, "fields", None) or []):
         if type(argument).__name__ in ("Var", "DataflowVar"):
             yield argument
 
 
 def _axes(call: Any) -> list[int] | None:  # noqa: ANN401
-    """Of a permutation; None reverses all."""
+    """The axes of a permutation; None reverses all."""
     axes = call.attrs.axes
     return None if axes is None else [int(axis) for axis in axes]
 
