@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -123,6 +123,9 @@ class Owner(Protocol):
         """The bytes at the device's `address`, read without its help while no request runs; None if they
         can't be read so."""
 
+    def reader(self, address: int, nbytes: int) -> Callable[[], bytes | None]:
+        """As `peek`, made for a single place that is read often: no bytes, or OSError, where it fails."""
+
 
 @dataclass(frozen=True)
 class Unowned:
@@ -159,3 +162,7 @@ class Unowned:
     def peek(self, address: int, nbytes: int) -> bytes | None:
         """None: only the link leads to the device's memory."""
         return None
+
+    def reader(self, address: int, nbytes: int) -> Callable[[], bytes | None]:
+        """Gives None, as `peek` does."""
+        return lambda: None

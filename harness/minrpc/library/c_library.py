@@ -136,7 +136,7 @@ class CFunction:
             if self._stack_bound is not None and STACK_RAN_OUT in error.message:
                 error.details += (f"{self.name} needs {self._stack_bound:,} bytes by the compiler's count",)
             raise
-        if guards and self._code is not None:
+        if guards and self._code is not None and not self._code.is_whole():
             self._code.require(self.name)
         return result
 

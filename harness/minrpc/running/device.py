@@ -6,8 +6,9 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from types import TracebackType
 from typing import Final, Self
 
@@ -184,6 +185,12 @@ class RunningDevice:
         if self.memory is not None and self.memory.has(address, nbytes):
             return self.memory.read(address, nbytes)
         return self._process_memory.read(address, nbytes) if self._process_memory is not None else None
+
+    def reader(self, address: int, nbytes: int) -> Callable[[], bytes | None]:
+        """As `Owner.reader`."""
+        if self._process_memory is not None and (self.memory is None or not self.memory.has(address, nbytes)):
+            return self._process_memory.reader(address, nbytes)
+        return partial(self.peek, address, nbytes)
 
     @cached_property
     def _process_memory(self) -> ProcessMemory | None:

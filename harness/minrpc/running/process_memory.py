@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 
 
 class ProcessMemory:
@@ -21,6 +23,15 @@ class ProcessMemory:
             self.close()
             found = self._read(address, nbytes)
         return found
+
+    def reader(self, address: int, nbytes: int) -> Callable[[], bytes]:
+        """Reads one place: no bytes once the process has executed a program anew.
+
+        Raises OSError at once if the process can't be read.
+        """
+        if self._descriptor is None:
+            self._descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        return partial(os.pread, self._descriptor, nbytes, address)
 
     def close(self) -> None:
         """Close the file. A later `read` opens it again."""
