@@ -224,7 +224,10 @@ def _lower_fabs() -> None:
         absolute = tirx.call_pure_extern("float32", "fabsf", value.astype("float32"))
         return absolute if dtype == "float32" else absolute.astype(dtype)
 
-    import_module("tvm.tirx.op").register_intrin_lowering("tirx.fabs", target="c", f=lowered, level=99)
+    home = import_module("tvm.tirx.op")
+    if not hasattr(home, "register_intrin_lowering"):  # TVM 0.26 has it elsewhere.
+        home = import_module("tvm.ir")
+    home.register_intrin_lowering("tirx.fabs", target="c", f=lowered, level=99)
 
 
 def function_plan(module: Any, name: str) -> ModelPlan:  # noqa: ANN401
