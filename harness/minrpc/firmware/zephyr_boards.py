@@ -40,6 +40,9 @@ _UART_COMPATIBLES: Final = frozenset({"zephyr,native-tty-uart", "zephyr,cdc-acm-
 # Vendors by the prefix of their devicetree compatibles, if the module's name differs from it.
 _MODULES: Final = {"st": "hal_stm32", "raspberrypi": "hal_rpi_pico"}
 
+# The vendor of cores that Zephyr runs without the vendor's module.
+_NO_HAL: Final = "intel,"
+
 # Clocks behind Zephyr's cycle counter by the compatible of their node; the first match counts.
 _CLOCKS: Final = (
     ("intel,hpet", "HPET"),
@@ -349,10 +352,17 @@ def _chosen(tree: Tree, uarts: Iterable[Uart], name: str) -> Uart | None:
 
 
 def _vendors(tree: Tree) -> list[str]:
-    """The vendors of the SoC and the board: the prefixes of their compatibles."""
-    nodes = [node for node in (tree.root.nodes.get("soc"), tree.root) if node and "compatible" in node.props]
-    compatibles = [name for node in nodes for name in node.props["compatible"].to_strings()]
-    return [name.partition(",")[0] for name in compatibles if "," in name]
+    """The vendors of the SoC, the board and the cores: the prefixes of their compatibles."""
+    cpus = tree.root.nodes.get("cpus")
+    nodes = [node for node in (tree.root.nodes.get("soc"), tree.root) if node]
+    found = [name for node in nodes for name in _compatibles(node)]
+    cores = [name for node in (cpus.nodes.values() if cpus else ()) for name in _compatibles(node)]
+    found += [name for name in cores if not name.startswith(_NO_HAL)]
+    return list(dict.fromkeys(name.partition(",")[0] for name in found if "," in name))
+
+
+def _compatibles(node: Tree) -> list[str]:
+    return list(node.props["compatible"].to_strings()) if "compatible" in node.props else []
 
 
 def _is_rv32(tree: Tree) -> bool:

@@ -174,3 +174,6 @@ def test_a_module_that_is_missing_is_named(workspace: Workspace) -> None:
     assert "west update hal_stm32" in caught.value.next_step
     with pytest.raises(ZephyrMissingError, match="needs Zephyr's module hal_nordic"):
         read_board(without, "nrf52840dk/nrf52840")
+    with pytest.raises(ZephyrMissingError, match="needs Zephyr's module hal_espressif"):
+        read_board(without, "xiao_esp32c3")  # Only its core names the vendor.
+    assert read_board(without, "up_squared").arch == "x86"
