@@ -14,8 +14,7 @@ from typing import Final
 
 import pytest
 from minrpc import Target
-from minrpc.library import Sources
-from minrpc.library.toolset import Toolset
+from minrpc.library import Sources, Toolset
 from minrpc.tuning import compilers
 from minrpc.tuning.compilers import Built, built
 from packaging.requirements import Requirement

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from minrpc import (
+    Address,
     CompileError,
     Device,
     Firmware,
@@ -27,7 +28,6 @@ from minrpc import (
     open_device,
     out,
 )
-from minrpc.library import Address
 
 from tests.native import of_another_build
 

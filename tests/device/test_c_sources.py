@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from minrpc import (
+    Address,
     CFunctions,
     ConfigurationError,
     Device,
@@ -20,7 +21,7 @@ from minrpc import (
     UndefinedSymbolsError,
     out,
 )
-from minrpc.library import Address, Toolset, firmware_of, program_facts, toolset_of
+from minrpc.library import Toolset, firmware_of, program_facts, toolset_of
 
 from tests.native import need_tools
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from minrpc.cli import main
-from minrpc.targets.config import load_platforms
+from minrpc.targets import load_platforms
 
 C = """
 #include <stdint.h>

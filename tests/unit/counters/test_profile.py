@@ -8,9 +8,9 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-from minrpc import HarnessError
+from minrpc import HarnessError, Profile
 from minrpc.counters import CallTree, Counts, Image
-from minrpc.counters.profile import INTERRUPTS, Profile
+from minrpc.counters.profile import INTERRUPTS
 from minrpc.counters.profile_files import callgrind, flame_graph, speedscope
 
 from tests.unit.counters.test_image import image, named

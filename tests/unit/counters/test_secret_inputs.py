@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from minrpc import ConfigurationError
-from minrpc.counters.secret_inputs import LEAST, secret_inputs
+from minrpc import ConfigurationError, secret_inputs
+from minrpc.counters.secret_inputs import LEAST
 
 KEY = np.zeros(16, np.uint8)
 

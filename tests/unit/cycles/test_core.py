@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from minrpc import ConfigurationError
+from minrpc import PLATFORMS, ConfigurationError
 from minrpc.cycles.core import NOT_MODELLED, Core, Span, core_names, core_or_reason, load_core
 from minrpc.cycles.instructions import decode
-from minrpc.targets.table import PLATFORMS
 
 # ldr r0, [r1]; ldr r2, [r3]; udiv r0, r1, r2
 LOADS = bytes.fromhex("08681a68b1fbf2f0")

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 from minrpc import PLATFORMS, BuildError, ConfigurationError, Firmware, Target, build
-from minrpc.firmware.cache import cache_home, filled, locked
+from minrpc.firmware import cache_home
+from minrpc.firmware.cache import filled, locked
 from minrpc.firmware.firmware import elf_sizes
 
 WAIT_S = 60.0

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from minrpc import PLATFORMS, BuildError, ConfigurationError, Firmware, Target, build
-from minrpc.firmware import store
-from minrpc.firmware.cache import Entry, bound, cache_home, entries, limit, locked, remove
+from minrpc.firmware import cache_home, store
+from minrpc.firmware.cache import Entry, bound, entries, limit, locked, remove
 from minrpc.firmware.environment import build_environment, counted
 from minrpc.firmware.identity import Look
 from minrpc.firmware.inputs import Inputs

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
-from minrpc.library.c_library import CLibrary
+from minrpc import CLibrary
 from minrpc.library.namespaces import Types, Variables
 
 

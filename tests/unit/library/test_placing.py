@@ -8,9 +8,8 @@ from typing import cast
 
 import numpy as np
 import pytest
-from minrpc import GuardError, out
+from minrpc import Address, GuardError, out
 from minrpc.client import RpcClient
-from minrpc.library import Address
 from minrpc.library.arguments import plan_call
 from minrpc.library.quick import quick_call
 from minrpc.library.scalars import to_float

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from minrpc.program.program import Program
+from minrpc.program import Program
 
 FUNCTIONS = 60
 

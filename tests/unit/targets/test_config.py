@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from minrpc import PLATFORMS, ConfigurationError, Platform
-from minrpc.targets import Target, find_platform, load_platforms
+from minrpc import PLATFORMS, ConfigurationError, Platform, Target
+from minrpc.targets import find_platform, load_platforms
 from minrpc.targets.config import Platforms, merge, unknown_platform
 
 

@@ -363,7 +363,7 @@ def test_labels_that_are_text_are_numbers_and_not_compared() -> None:
     from minrpc.tvm.code.plan import ModelPlan, Tensor
     from minrpc.tvm.formats.onnx_files import prepared
     from minrpc.tvm.formats.onnx_runtime import outputs_of
-    from minrpc.wire.dtypes import to_dtype
+    from minrpc.wire import to_dtype
 
     layer = node(
         "LinearClassifier",
