@@ -69,6 +69,23 @@ def test_the_fields_of_an_entry(boards: tuple[HardwareBoard, ...]) -> None:
     assert (third.link, third.flash_arguments) == ("exec:path/to/script.py", ("--runner", "intel_adsp"))
 
 
+@pytest.mark.parametrize(
+    ("facts", "arguments"),
+    [
+        ("id: 1, runner: pyocd", ("--runner", "pyocd", "--dev-id", "1")),
+        ("id: 1, probe_id: 0011, runner: pyocd", ("--runner", "pyocd", "--dev-id", "0011")),
+        ("id: 1, runner: unknown, runner_params: [--x]", ("--x",)),
+        (
+            "id: 1, runner: openocd, product: LPC-LINK2 CMSIS-DAP",
+            ("--runner", "openocd", "--cmd-pre-init", "adapter serial 1"),
+        ),
+    ],
+)
+def test_the_probe_as_its_runner_takes_it(facts: str, arguments: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "map.yml").write_text(f"- {{connected: true, platform: x, serial: /dev/ttyACM0, {facts}}}\n")
+    assert load_hardware_map(tmp_path / "map.yml")[0].flash_arguments == arguments
+
+
 def test_a_board_by_each_of_its_names(boards: tuple[HardwareBoard, ...]) -> None:
     for name in ("nucleo_f746zg", "nucleo_f746zg/stm32f746xx"):
         assert [board.id for board in boards_for(boards, name)] == ["066A"]
