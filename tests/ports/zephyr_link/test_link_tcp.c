@@ -4,6 +4,7 @@
  * The Zephyr port's TCP link, over this machine's own sockets in place of Zephyr's.
  */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -24,6 +25,7 @@
 #define zsock_recv         recv
 #define zsock_send         send
 #define zsock_close        close
+#define zsock_fcntl        fcntl
 
 #define CONFIG_MINRPC_LINK_TCP      1
 /* The port that the kernel chose. */

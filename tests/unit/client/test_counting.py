@@ -212,7 +212,7 @@ def test_memory_that_the_device_does_not_tell_is_unknown() -> None:
 @pytest.mark.parametrize("outside", [None, Outside()])
 def test_memory_is_refused_where_nothing_tells_it(outside: Outside | None) -> None:
     device, _ = counting({}, outside)
-    with pytest.raises(ConfigurationError, match="does not tell a call's need of memory"):
+    with pytest.raises(ConfigurationError, match="does not report a call's need of memory"):
         device.system_lib().measure("inc", memory=True)
 
 

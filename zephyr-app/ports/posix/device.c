@@ -209,7 +209,7 @@ static uint32_t port_receive(void *context, const uint8_t **data)
 }
 #endif
 
-#if MINRPC_GUARDS
+#ifdef HEAP_GUARD
 static const void *port_heap_inspect(void *context, const char **where)
 {
 	(void)context;
@@ -227,7 +227,7 @@ static const struct minrpc_platform platform = {
 	.receive = port_receive,
 #endif
 	.reset = port_reset,
-#if MINRPC_GUARDS
+#ifdef HEAP_GUARD
 	.heap_inspect = port_heap_inspect,
 #endif
 #if MINRPC_CODE_LOADING
