@@ -125,6 +125,11 @@ class Target:
     total_timeout_s: float | None = None
     counters: bool = False
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.platform, Platform):
+            message = f"a target's platform is a Platform, not {self.platform!r}; Target.named takes its name"
+            raise TypeError(message)
+
     @classmethod
     def named(
         cls,

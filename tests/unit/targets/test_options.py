@@ -69,6 +69,11 @@ def in_file(text: str) -> Platforms:
     return merge(Platforms(PLATFORMS), tomllib.loads(text), "my.toml", Path("/project"))
 
 
+def test_a_name_in_place_of_a_platform_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"not 'posix'; Target\.named takes its name"):
+        Target("posix")  # type: ignore[arg-type]
+
+
 def test_a_file_sets_them_and_a_platform_over_that() -> None:
     platforms = in_file(
         '[device]\ncall_timeout_s = 120\nlink = "socket"\n'
