@@ -54,6 +54,7 @@ PACKED(load_word)
 #if defined(__ARM_FP)
 #define SCB_ICSR (*(volatile uint32_t *)0xe000ed04U)
 #define SCB_VTOR (*(volatile uint32_t *)0xe000ed08U)
+#define MPU_CTRL (*(volatile uint32_t *)0xe000ed94U)
 #define SYSTICK  15U
 #define LOWER                                                                                      \
 	"s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11", "s12", "s13",    \
@@ -87,12 +88,16 @@ PACKED(changed_by_interrupt)
 	extern const uintptr_t __interrupt_vector[];
 	static uintptr_t vectors[128] __attribute__((aligned(512)));
 	static float before[32], after[32];
-	uint32_t own = SCB_VTOR;
+	uint32_t own = SCB_VTOR, protection = MPU_CTRL;
 
 	for (int i = 0; i < 32; i++) {
 		before[i] = (float)(i + 1);
 	}
+	/* The MPU closes the table to programs: they would read it through null pointers. */
+	MPU_CTRL = 0U;
+	__asm__ volatile("dsb\n\tisb" ::: "memory");
 	memcpy(vectors, __interrupt_vector, 64U * sizeof(vectors[0]));
+	MPU_CTRL = protection;
 	vectors[SYSTICK] = (uintptr_t)spoil;
 	interrupts = 0U;
 	SCB_VTOR = (uint32_t)(uintptr_t)vectors;

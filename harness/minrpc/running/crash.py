@@ -92,6 +92,9 @@ def _lost_return(words: LastWords, image: Image, found: Backtrace, pc: int | Non
     if code is not None:
         returns = image.machine in _X86 and image.bytes_at(pc, 1) == _X86_RETURN
         return "to an address that no memory can have" if returns else None
+    if "SIG" in words.text and words.address != pc:
+        # In a library of this machine, whose code the image does not have.
+        return None
     return None if found.by_pointer else f"to 0x{pc:x}, where no code is"
 
 
