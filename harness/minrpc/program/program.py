@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from io import BytesIO
+from itertools import zip_longest
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -248,7 +249,7 @@ def _ranges(elf: Elf) -> Iterator[CodeRange]:
         if start not in found or rank < found[start][0]:
             found[start] = (rank, symbol.size)
     starts = sorted(found)
-    for start, following in zip(starts, [*starts[1:], None], strict=True):
+    for start, following in zip_longest(starts, starts[1:]):
         (_, _, name), size = found[start]
         end = start + size
         if following is not None and (size == 0 or end > following):

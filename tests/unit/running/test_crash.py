@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Explanations of a crash in a program of this machine that has no symbols."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from minrpc.counters import Image
+from minrpc.running.crash import explain
+from minrpc.running.last_words import last_words
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("SIGABRT at pc 0x7f594c4faeec, code -6", "aborted"),
+        (
+            "SIGSEGV at pc 0x7f594c4faeec, code 1, address 0x10, read",
+            "read from 0x10: a null",
+        ),
+        (
+            "SIGSEGV at pc 0x5550, code 1, address 0x5550, read",
+            "returned to 0x5550, where no",
+        ),
+    ],
+)
+def test_only_a_jump_to_no_code_is_a_lost_return(words: str, reason: str) -> None:
+    """Libraries of this machine have code that the program's file does not have."""
+    found = last_words(f"fatal: {words}\n")
+    assert found is not None
+    assert reason in explain(found, Image(Path("/bin/true")), None, "leave").reason
