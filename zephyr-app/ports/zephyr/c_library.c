@@ -93,7 +93,7 @@ void __wrap___assert_no_args(void)
 	end("%s", "assertion failed: CONFIG_PICOLIBC_ASSERT_VERBOSE is off");
 }
 
-#if defined(CONFIG_MINRPC_GUARDS) && defined(CONFIG_COMMON_LIBC_MALLOC)
+#if defined(CONFIG_MINRPC_HEAP_GUARD)
 
 static K_MUTEX_DEFINE(heap);
 

@@ -175,16 +175,12 @@ static void port_stack_use(void *context, uint32_t *size, uint32_t *peak)
 #endif
 }
 
-#if defined(CONFIG_MINRPC_GUARDS) && defined(CONFIG_MINRPC_FATAL_HANDLER) &&                       \
-	defined(CONFIG_COMMON_LIBC_MALLOC) && !defined(CONFIG_ARCH_POSIX)
-#define HEAP_INSPECT port_heap_inspect
+#if defined(CONFIG_MINRPC_HEAP_GUARD)
 static const void *port_heap_inspect(void *context, const char **where)
 {
 	ARG_UNUSED(context);
 	return heap_guard_inspect(where);
 }
-#else
-#define HEAP_INSPECT NULL
 #endif
 
 static const struct minrpc_platform platform = {
@@ -202,8 +198,8 @@ static const struct minrpc_platform platform = {
 	.reset = CAN_RESTART ? port_reset : NULL,
 	.receive_overruns = port_receive_overruns,
 	.stack_use = KNOWS_STACK ? port_stack_use : NULL,
-#if defined(CONFIG_MINRPC_GUARDS)
-	.heap_inspect = HEAP_INSPECT,
+#if defined(CONFIG_MINRPC_HEAP_GUARD)
+	.heap_inspect = port_heap_inspect,
 #endif
 #if defined(CONFIG_MINRPC_CODE_LOADING)
 	.code_ready = minrpc_code_memory_ready,

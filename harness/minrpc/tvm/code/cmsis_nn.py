@@ -163,16 +163,17 @@ class _Finder:
                 self._users.setdefault(variable, []).append(_op(binding.value))
         self._kernels = kernels
         self._left = left
-
-    def replaced(self, binding: Any) -> Any:  # noqa: ANN401
-        """The binding, or one of a kernel's call to the same variable."""
-        steps: dict[str, Callable[[Any], tuple[Kernel, list[Any]] | None]] = {
+        # By the operator that makes an integer result, whose bounds a clip may narrow.
+        self._bounded: dict[str, Callable[..., tuple[Kernel, list[Any]] | None]] = {
             "relax.quantize": self._quantize,
-            "relax.clip": self._clip,
             "relax.nn.max_pool2d": self._maximum,
             "relax.astype": self._mean,
         }
-        step = steps.get(_op(binding.value))
+
+    def replaced(self, binding: Any) -> Any:  # noqa: ANN401
+        """The binding, or one of a kernel's call to the same variable."""
+        name = _op(binding.value)
+        step = self._clip if name == "relax.clip" else self._bounded.get(name)
         try:
             found = step(binding.var) if step else None
         except _UnmappedError as error:
@@ -203,12 +204,7 @@ class _Finder:
         bounds = tuple(round(float(bound.value)) for bound in call.args[1:])
         if tensor_type(var)[0] != "int8" or len(self._users.get(below, [])) != 1:
             return None
-        steps = {
-            "relax.quantize": self._quantize,
-            "relax.nn.max_pool2d": self._maximum,
-            "relax.astype": self._mean,
-        }
-        step = steps.get(_op(self._values.get(below)))
+        step = self._bounded.get(_op(self._values.get(below)))
         return step(below, bounds) if step else None
 
     def _bounded_later(self, var: Any, bounds: tuple[int, ...]) -> bool:  # noqa: ANN401
