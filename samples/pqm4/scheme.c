@@ -14,31 +14,8 @@
 #define JOIN(space, name)   JOINED(space, name)
 #define OF(name)            JOIN(NAMESPACE, name)
 
-static uint32_t state = 1;
-
-/* Marsaglia's xorshift: schemes need bytes that look random and are the same in each run. */
-void seed(uint32_t value)
-{
-	state = value;
-}
-
-int randombytes(uint8_t *bytes, size_t size);
-int randombytes(uint8_t *bytes, size_t size)
-{
-	for (size_t i = 0; i < size; i++) {
-		state ^= state << 13;
-		state ^= state >> 17;
-		state ^= state << 5;
-		bytes[i] = (uint8_t)state;
-	}
-	return 0;
-}
-
-int PQCLEAN_randombytes(uint8_t *bytes, size_t size);
-int PQCLEAN_randombytes(uint8_t *bytes, size_t size)
-{
-	return randombytes(bytes, size);
-}
+/* In randombytes.c: headers of some schemes declare randombytes() with other types. */
+void seed(uint32_t value);
 
 /* Some schemes have functions for files, which nothing calls: there are no files. */
 int open(const char *path, int flags, ...);

@@ -33,7 +33,7 @@ from minrpc import (
 from minrpc.cycles.core import load_core
 from pqm4 import FUNCTIONS, Implementation
 
-HERE = Path(__file__).parent
+OURS = [Path(__file__).parent / name for name in ("scheme.c", "randombytes.c")]
 FLAGS = ["-O3", "-std=gnu99", "-fomit-frame-pointer", "-mfpu=fpv4-sp-d16", "-w"]
 # Traces take the host a hundred times as long as a call.
 LARGEST_TRACE = 5_000_000
@@ -72,7 +72,7 @@ def counted(implementation: Implementation, firmware: Firmware) -> dict[str, Any
     counters = counters_for(firmware.elf, flow=True, memory=True, core=load_core("cortex-m4"))
     with start(firmware, counters=counters) as running, connect(running) as device:
         lib = loaded(device, implementation)
-        own = lib.section_sizes[1 : 1 + len(implementation.sources)]
+        own = lib.section_sizes[len(OURS) : len(OURS) + len(implementation.sources)]
         results = [lib[name]() for name in FUNCTIONS]
         right = results == [0, 0, 0] and lib["accepted"]()
         wrong = "" if right else "wrong answer"
@@ -100,7 +100,7 @@ def costs(lib: LoadedLibrary, counters: QemuCounters, name: str, hashing: Sequen
 
 def loaded(device: Device, implementation: Implementation) -> LoadedLibrary:
     lib = device.load(
-        [HERE / "scheme.c", *implementation.sources, *implementation.hashing],
+        [*OURS, *implementation.sources, *implementation.hashing],
         include=implementation.include,
         flags=FLAGS,
         defines=implementation.defines,
