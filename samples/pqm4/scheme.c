@@ -60,8 +60,8 @@ off_t lseek(int file, off_t offset, int from)
 	return -1;
 }
 
-uint8_t public_key[OF(CRYPTO_PUBLICKEYBYTES)];
-static uint8_t secret_key[OF(CRYPTO_SECRETKEYBYTES)];
+uint8_t public_bytes[OF(CRYPTO_PUBLICKEYBYTES)];
+static uint8_t secret_bytes[OF(CRYPTO_SECRETKEYBYTES)];
 
 #ifdef KEM
 uint8_t sent[OF(CRYPTO_CIPHERTEXTBYTES)];
@@ -70,22 +70,22 @@ static uint8_t received[OF(CRYPTO_BYTES)];
 
 int generate(void)
 {
-	return OF(crypto_kem_keypair)(public_key, secret_key);
+	return OF(crypto_kem_keypair)(public_bytes, secret_bytes);
 }
 
 int produce(void)
 {
-	return OF(crypto_kem_enc)(sent, agreed, public_key);
+	return OF(crypto_kem_enc)(sent, agreed, public_bytes);
 }
 
 int consume(void)
 {
-	return OF(crypto_kem_dec)(received, sent, secret_key);
+	return OF(crypto_kem_dec)(received, sent, secret_bytes);
 }
 
 int consume_other(const uint8_t other[sizeof(sent)])
 {
-	return OF(crypto_kem_dec)(received, other, secret_key);
+	return OF(crypto_kem_dec)(received, other, secret_bytes);
 }
 
 /* Both sides have the same key. */
@@ -107,17 +107,17 @@ static size_t sent_size, received_size;
 
 int generate(void)
 {
-	return OF(crypto_sign_keypair)(public_key, secret_key);
+	return OF(crypto_sign_keypair)(public_bytes, secret_bytes);
 }
 
 int produce(void)
 {
-	return OF(crypto_sign)(sent, &sent_size, message, MESSAGE, secret_key);
+	return OF(crypto_sign)(sent, &sent_size, message, MESSAGE, secret_bytes);
 }
 
 int consume(void)
 {
-	return OF(crypto_sign_open)(received, &received_size, sent, sent_size, public_key);
+	return OF(crypto_sign_open)(received, &received_size, sent, sent_size, public_bytes);
 }
 
 int produce_with(uint32_t value)

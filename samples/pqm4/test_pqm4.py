@@ -76,7 +76,7 @@ def counted(implementation: Implementation, firmware: Firmware) -> dict[str, Any
         results = [lib[name]() for name in FUNCTIONS]
         right = results == [0, 0, 0] and lib["accepted"]()
         wrong = "" if right else "wrong answer"
-        answer = bytes(lib.variables.public_key) + bytes(lib.variables.sent)
+        answer = bytes(lib.variables.public_bytes) + bytes(lib.variables.sent)
         return {
             "failed": wrong or ("" if lib["notices_change"]() else "a changed byte is not noticed"),
             "size": [sum(sizes) for sizes in zip(*own, strict=True)],

@@ -15,7 +15,7 @@ import pytest
 _ROOT = Path(__file__).parents[2]
 Rows = tuple[Path, dict[str, Any]]
 
-# MQOM's header declares the random source with other types, which no object of the scheme calls.
+# Headers declare the random source with other types (MQOM) and have common names (SNOVA).
 _API = """
 #include <stddef.h>
 #include <stdint.h>
@@ -24,6 +24,7 @@ _API = """
 #define {space}CRYPTO_CIPHERTEXTBYTES 8
 #define {space}CRYPTO_BYTES 8
 int randombytes(unsigned char *bytes, unsigned long long size);
+typedef struct { uint8_t bytes[8]; } public_key;
 int {space}crypto_kem_keypair(uint8_t *pk, uint8_t *sk);
 int {space}crypto_kem_enc(uint8_t *ct, uint8_t *ss, const uint8_t *pk);
 int {space}crypto_kem_dec(uint8_t *ss, const uint8_t *ct, const uint8_t *sk);
