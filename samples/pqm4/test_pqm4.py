@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from minrpc import (
+    CompileError,
     Device,
     Firmware,
     HarnessError,
@@ -57,6 +58,9 @@ def measured(implementation: Implementation, seconds: float) -> dict[str, Any]:
     firmware = build(target)
     try:
         row |= counted(implementation, firmware)
+    except CompileError as error:
+        first = next((line for line in error.output.splitlines() if "error:" in line), "")
+        return row | {"failed": f"{error.message}: {first}"}
     except HarnessError as error:
         return row | {"failed": error.message.splitlines()[0]}
     if row["consume" if implementation.kind == "kem" else "produce"]["instructions"] > LARGEST_TRACE:
