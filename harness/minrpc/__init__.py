@@ -6,7 +6,7 @@ with open_device("posix") as device:
     device.system_lib()["add"](device.array(a), device.array(b), c)
 
 One step at a time: `Target.named("posix")` -> `build` -> `Firmware` -> `start` -> `RunningDevice` ->
-`connect` -> `Device`. `open_device` takes any of them, and goes the rest of the way.
+`connect` -> `Device`. `open_device` takes any of these and does the remaining steps.
 
 Each name is imported at its first use, so that a program loads only the parts that it uses.
 """

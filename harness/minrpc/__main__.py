@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m minrpc` is `minrpc`."""
+"""`python -m minrpc` runs `minrpc`."""
 
 import sys
 

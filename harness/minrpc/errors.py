@@ -85,7 +85,7 @@ class HarnessError(Exception):
         console_tail: str | None = None,
         wire_tail: bytes | str | None = None,
     ) -> Self:
-        """Fill in missing facts, and return the error itself. Facts that are set stay."""
+        """Fill in missing facts, and return the error itself. Facts that are set are kept."""
         self.stage = self.stage or stage
         self.waited_for = self.waited_for or waited_for
         self.wall_s = wall_s if self.wall_s is None else self.wall_s
@@ -206,7 +206,7 @@ class BuildError(HarnessError):
 
 
 class CompileError(BuildError):
-    """A source did not compile. The compiler's own words follow, whole."""
+    """A source did not compile. The compiler's whole output follows."""
 
     default_next_step = "correct the first error above"
 
@@ -236,7 +236,7 @@ class UndefinedSymbolsError(LinkerError):
 
 
 class MissingError(HarnessError):
-    """Something that must be installed is not, or is too old."""
+    """A required package is not installed, or is too old."""
 
     default_next_step = "run `minrpc doctor`: it prints the command that installs the missing package"
 
@@ -319,7 +319,7 @@ class DeviceMemoryError(RemoteError):
 
 
 class GuardError(RemoteError):
-    """A function wrote outside of an array that it was given."""
+    """A function wrote outside of an array among its arguments."""
 
     default_next_step = "correct the function, or the count in its call; the session goes on"
 
@@ -418,7 +418,7 @@ class BoardLostError(HarnessError):
     default_next_step = "reset it; reset_command or reset_line in minrpc.toml would do that after a crash"
 
     verdict: Any = None
-    """The `tuning` result of its candidate, where it has one."""
+    """The `tuning` result of its candidate; None without a result."""
 
 
 class DialectError(HarnessError):
@@ -436,7 +436,7 @@ class TimerError(HarnessError):
 class DeadlineError(HarnessError):
     """Time ran out. `stage`, `wall_s` and `cpu_s` tell the step and the time.
 
-    written: for a write that was cut short, how many bytes had gone out (8-bit bytes).
+    written: for a write that was cut short, the number of bytes that were sent.
     limit: the name of the limit if the user can set it, "call" or "total"; else "".
     """
 

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sizes", action="store_true", help="only size and stack of each source, no platform"
     )
-    add_json_option(parser.add_argument, "keep the result here")
+    add_json_option(parser.add_argument, "keep the result in this file")
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -68,9 +68,7 @@ def _groups(arguments: argparse.Namespace) -> Sequence[Group]:
     unknown = [name for name in names if name not in GROUPS]
     if unknown:
         known = ", ".join(GROUPS)
-        raise ConfigurationError(
-            f"nothing called {unknown[0]!r} is measured", next_step=f"choose of: {known}"
-        )
+        raise ConfigurationError(f"there is no group {unknown[0]!r}", next_step=f"choose of: {known}")
     return [group for group in GROUPS if group in names]
 
 

@@ -35,7 +35,7 @@ def random_int8(shape: tuple[int, ...]) -> npt.NDArray[np.int8]:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A copy of `nbytes` by `run`; its name has shape and direction."""
+    """A copy of `nbytes` by `run`; its name contains the shape and the direction."""
 
     name: str
     nbytes: int

@@ -3,8 +3,8 @@
 
 Counted from the first byte of the request to the wait for the next request, with interrupts. The request
 arrives as fast as the interrupt handler takes its bytes. If a byte comes after the device began to wait,
-waking up is counted, too, and the host decides how often that happens. So a row has the least of several
-counts.
+waking up is counted, too, and the host decides how often that happens. A row therefore has the least of
+several counts.
 """
 
 from __future__ import annotations

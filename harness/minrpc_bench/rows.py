@@ -60,7 +60,7 @@ class SourceSize:
     """Size of a compiled source file of the firmware's runtime, in bytes.
 
     text: code and constants; data: set at the start; bss: zero at the start.
-    stack: the largest frame, that of the function `deepest`.
+    stack: the largest frame, of the function `deepest`.
     """
 
     file: str

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Size and stack of the firmware's runtime, source by source, as Cortex-M3 code optimised for size.
 
-The compiler is Debian's arm-none-eabi-gcc. Sizes are those of the object's sections, as
-`size` counts: text holds constants too. Frames are those that GCC writes (-fstack-usage).
+The compiler is Debian's arm-none-eabi-gcc. Sizes are sums of the object's sections, as `size` counts: text
+holds constants too. GCC reports the frames (-fstack-usage).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A scheme of pqm4, without arguments: its own names and sizes come from its api.h, with NAMESPACE
- * before each. Operations are those of its kind; -DKEM is a key encapsulation, otherwise it signs.
+ * before each. -DKEM selects the operations of a key encapsulation; otherwise the scheme signs.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -126,14 +126,14 @@ int produce_with(uint32_t value)
 	return produce();
 }
 
-/* The signature is the message's. */
+/* The signature belongs to the message. */
 int accepted(void)
 {
 	return consume() == 0 && received_size == MESSAGE &&
 	       memcmp(received, message, MESSAGE) == 0;
 }
 
-/* The message is before the signature or behind it, which may have bytes that nobody reads. */
+/* The message is before the signature or behind it, which may have unused bytes. */
 static void change(void)
 {
 	sent[0] ^= 4;
@@ -141,7 +141,7 @@ static void change(void)
 }
 #endif
 
-/* What changes on the way must be noticed. */
+/* A changed byte must be noticed. */
 int notices_change(void)
 {
 	int noticed;

@@ -21,8 +21,8 @@ EXP_ULPS: Final = 1.0
 class Case:
     """One call of `function` with `inputs` and, as its last argument, an array for the result.
 
-    exact: the right result; of floats in double precision.
-    limit: the largest error that passes, in ULPs; 0 for results that must be right to the bit.
+    exact: the right result, in double precision for floats.
+    limit: the largest error that passes, in ULPs; 0 for results that must be exact.
     """
 
     function: str
@@ -80,5 +80,5 @@ def cases() -> list[Case]:
 
 
 def _same(name: str, function: Callable[..., AnyArray], *inputs: AnyArray) -> Case:
-    """A case whose result numpy's function gives to the bit."""
+    """A case for which numpy's function gives the exact result."""
     return Case(name, inputs, function(*inputs))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m minrpc.cli` is `minrpc`."""
+"""`python -m minrpc.cli` runs `minrpc`."""
 
 import sys
 

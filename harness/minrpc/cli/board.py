@@ -60,7 +60,7 @@ def _add(arguments: argparse.Namespace) -> int:
     if name in known:
         raise ConfigurationError(
             f"there is a platform {name} already",
-            next_step=f"use it as it is: `minrpc check --platform {name}`, or change its entry in {file}",
+            next_step=f"use that platform: `minrpc check --platform {name}`, or change its entry in {file}",
         )
     overlay = file.parent / "boards" / f"{name}.overlay"
     if uart is not None and overlay.exists():
@@ -89,7 +89,9 @@ def _tell(board: Board, name: str, overlay: Path, *, chosen: bool) -> None:
             print(f"  lacks     {requirement.name}: {requirement.problem} ({requirement.command})")
     other = next((uart for uart in (*board.uarts, *board.resting) if uart != board.console), None)
     if not chosen and other is not None and platform.starts == "board":
-        print(f"  link      the console's UART, its text goes over the link; for another write {overlay}:")
+        print(
+            f"  link      the console's UART, which carries its text, too; for another UART write {overlay}:"
+        )
         print("\n".join(f"            {line}".rstrip() for line in overlay_text(board, other).splitlines()))
     if platform.starts == "board":
         print(f"  next      minrpc board flash --platform {name}")

@@ -34,7 +34,7 @@ _UNKNOWN: Final = "unknown"
 
 def add_map_option(parser: argparse.ArgumentParser) -> None:
     """Declare --hardware-map."""
-    text = "boards of this map, too; entries without one are shown as they are found"
+    text = "also list the boards of this map"
     parser.add_argument("--hardware-map", type=Path, metavar="FILE", help=text)
 
 

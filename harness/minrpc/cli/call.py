@@ -20,13 +20,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
     add("source", type=Path, metavar="FILE", help="the C file")
-    add("function", metavar="FUNC", help="a function of it")
+    add("function", metavar="FUNC", help="a function of the sources")
     add(
         "--arg",
         action="append",
         default=[],
         metavar="ARG",
-        help="an argument: int16[64] (small random numbers), 3 or 0.5; repeat it for each",
+        help="an argument: int16[64] (small random numbers), 3 or 0.5; repeat the option for each argument",
     )
     add_source_options(add)
     add_device_options(add)

@@ -133,7 +133,9 @@ def call_arguments(
     """
     if given:
         if shape or dtype:
-            raise ConfigurationError("--arg says it all", next_step="leave --shape and --dtype out")
+            raise ConfigurationError(
+                "--arg gives the shape and the type already", next_step="leave --shape and --dtype out"
+            )
         return [parse_argument(text) for text in given]
     if function not in ARRAYS and not (shape or dtype):
         return []

@@ -22,7 +22,7 @@ say = partial(print, flush=True)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add_device_options(parser.add_argument)
-    add_json_option(parser.add_argument, "write the results here, too")
+    add_json_option(parser.add_argument, "write the results to this file, too")
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Compare and print. Numbers make it fail only with an option, or by a limit of minrpc.toml."""
+    """Compare and print. Differences make it fail only with an option, or with a limit in minrpc.toml."""
     if arguments.plot:
         check_target(arguments.plot)
     base, head = (read_records(file, "report") for file in (arguments.base, arguments.head))

@@ -34,7 +34,7 @@ def answer(parser: argparse.ArgumentParser) -> None:
 
 
 def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    """All options of all commands; argparse has no public way to them."""
+    """All options of all commands; argparse has no public access to them."""
     found: list[argparse.Action] = []
     for action in parser._actions:
         found.append(action)

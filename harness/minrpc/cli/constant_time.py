@@ -57,8 +57,8 @@ def add_arguments(add: Callable[..., Any]) -> None:
         "--inputs",
         type=Path,
         metavar="FILE.npz",
-        help="with --constant-time, values by parameter: of a public one its value, of a secret one further "
-        "inputs, each a row",
+        help="with --constant-time, values by parameter: the value of a public parameter; further inputs of "
+        "a secret parameter, one in each row",
     )
     add(
         "--tries",
@@ -73,7 +73,7 @@ def trials_from(secret: Sequence[str], values: Path | None, tries: int) -> Trial
     """The check as the command line describes it. Raises ConfigurationError."""
     names = split_names(list(secret))
     if not names:
-        message = "--constant-time compares calls that differ in secrets, and none is named"
+        message = "--constant-time compares calls that differ in secrets, and no secret is named"
         raise ConfigurationError(message, next_step="name the secret parameters: --secret key, or --secret 1")
     if tries < LEAST:
         raise ConfigurationError(
@@ -99,7 +99,9 @@ def constant_time(
     """
     if target.platform.starts != "qemu":
         message = f"{target.name} does not run under QEMU: nothing can be compared there"
-        raise ConfigurationError(message, next_step="name one: --platform bare_mps2_an385")
+        raise ConfigurationError(
+            message, next_step="name a platform that runs under QEMU: --platform bare_mps2_an385"
+        )
     firmware = build(target)
     counters = counters_for(firmware.elf, trace=True)
     with ExitStack() as stack:
@@ -182,7 +184,9 @@ def _own(
             _fitting(row, arguments[place], names[place]) for row in (value if several else [value])
         ]
     if len({len(values) for values in inputs.values()}) > 1:
-        raise ConfigurationError("secrets have different numbers of rows", next_step="give all as many")
+        raise ConfigurationError(
+            "secrets have different numbers of rows", next_step="give the same number of rows for each secret"
+        )
     return [dict(zip(inputs, values, strict=True)) for values in zip(*inputs.values(), strict=True)]
 
 

@@ -36,7 +36,7 @@ def _devices() -> argparse.ArgumentParser:
         usage=argparse.SUPPRESS,
         description="Options of devices. Commands that start devices, or attach to them, have these; pytest "
         "has them with a prefix, --minrpc-NAME.",
-        epilog="In minrpc.toml, [device] sets many of them for all platforms, [platforms.NAME] for one.",
+        epilog="In minrpc.toml, [device] sets many for all platforms, [platforms.NAME] for one platform.",
     )
     for name, option in DEVICE_OPTIONS.items():
         parser.add_argument(f"--{name}", **option.argparse)

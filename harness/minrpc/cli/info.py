@@ -38,7 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help=f"compare the clock with this machine's for this time (default {_DRIFT_S:g})",
     )
-    add("--reset-peaks", action="store_true", help="peaks of memory are those of the next session on")
+    add(
+        "--reset-peaks",
+        action="store_true",
+        help="restart the memory peaks; the next session shows the new peaks",
+    )
     add_json_option(add)
     add_device_options(add)
 
@@ -147,7 +151,7 @@ def _clock_facts(
 def _another_clock(platform: Platform) -> str:
     if platform.port == "zephyr":
         return "choose another clock: CONFIG_MINRPC_CLOCK_CYCLES=y is right on every Zephyr board"
-    return "no time can be measured by it: see that the firmware's port starts its counter"
+    return "it measures no time: check that the firmware's port starts its counter"
 
 
 def watch(device: Device, seconds: float, wait: Callable[[float], None]) -> list[Enclosed]:

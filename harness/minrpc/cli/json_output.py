@@ -17,7 +17,9 @@ from minrpc.reports.document import document, to_text
 STDOUT: Final = Path("-")
 
 
-def add_json_option(add: Callable[..., object], help_text: str = "write the result here, too") -> None:
+def add_json_option(
+    add: Callable[..., object], help_text: str = "write the result to this file, too"
+) -> None:
     """Declare the option by `add`, which has the parameters of `argparse.ArgumentParser.add_argument`."""
     add(
         "--json",

@@ -313,7 +313,7 @@ def _run(
     for name in run.outputs if not found else ():
         print(f"  {name:<8} not compared: TVM of today can't run the archive's model")
     for name, item in found.items():
-        otherwise = f"{item.size} from TVM's, whose floats round otherwise"
+        otherwise = f"{item.size} from TVM's, whose floats round differently"
         print(f"  {name:<8} {otherwise if third else item}")
     for name, item in second.items():
         told = item.told("onnxruntime's")

@@ -27,7 +27,7 @@ def main(arguments: argparse.Namespace) -> int:
         name: [] if platform.starts == "board" else lacking(platform) for name, platform in platforms.items()
     }
     width = max(map(len, platforms))
-    print(f"  {'platform':<{width}}  runs here  what it is")
+    print(f"  {'platform':<{width}}  runs here description")
     for name, platform in platforms.items():
         mark = "*" if platform.default else " "
         about = "; ".join([platform.description, *_missing(lacks[name])])

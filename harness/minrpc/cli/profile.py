@@ -105,9 +105,12 @@ def _flame(profile: Profile) -> str:
 def _only(targets: list[Target], named: tuple[str, ...]) -> Target:
     if not targets:
         what = f"{', '.join(named)} does not run under QEMU" if named else "no platform can run here"
-        raise MissingError(f"{what}: nothing counts there", next_step="name one: --platform bare_mps2_an385")
+        raise MissingError(
+            f"{what}: nothing counts there",
+            next_step="name a platform that runs under QEMU: --platform bare_mps2_an385",
+        )
     if len(targets) > 1 and named:
-        raise ConfigurationError("a profile is of one platform", next_step="name one with --platform")
+        raise ConfigurationError("a profile takes one platform", next_step="name one with --platform")
     return targets[0]
 
 
@@ -169,7 +172,7 @@ def _annotated(profile: Profile, name: str, firmware: Firmware) -> Iterator[str]
     }
     function = functions.get(name)
     if function is None:
-        step = did_you_mean(name, functions) or "take a function of the table"
+        step = did_you_mean(name, functions) or "name a function of the table"
         raise ConfigurationError(f"the program has no function {name}", next_step=step)
     found = [profile.image.line_at(address) for address in range(function.start, function.end)]
     own = [line for line in found if line]

@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="measure nothing; show files of `time --json` or `report --json`; repeat it for more",
+        help="measure nothing; show files of `time --json` or `report --json`; repeat it for each file",
     )
     add(
         "--base",
@@ -93,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_call_options(add)
     add("--number", type=int, default=10, metavar="N", help="calls in a batch (default 10)")
     add("--repeat", type=int, default=10, metavar="N", help="repeats, the samples (default 10)")
-    add("--by", choices=("instructions", "cycles"), default="instructions", help="what profiles count")
+    add("--by", choices=("instructions", "cycles"), default="instructions", help="the unit of profiles")
     add("--title", metavar="TEXT", help="the page's head")
     add("--html", type=Path, metavar="FILE", help="write one HTML file that needs no other and no network")
     add("--markdown", type=Path, metavar="FILE", help="write Markdown here, not to standard output")
@@ -101,7 +101,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--bencher", type=Path, metavar="FILE", help="for `bencher run --adapter json`")
     add("--tvm-report", type=Path, metavar="FILE", help="for TVM's profiling.Report.from_json")
     add_build_options(add)
-    add_json_option(add, "write all that the page is made from")
+    add_json_option(add, "write the data of the page")
     add_device_options(add)
 
 
@@ -109,7 +109,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Measure or read a run, and write the page; 1 if a limit of minrpc.toml is broken."""
     if bool(arguments.kept) == bool(arguments.function):
         step = "`minrpc report add`, or `minrpc report --from FILE`"
-        raise ConfigurationError("a report is of a function, or of files", next_step=step)
+        raise ConfigurationError("a report needs a function or files", next_step=step)
     wanted = {name: getattr(arguments, name) for name in (*_PAGES, *_EXPORTS) if getattr(arguments, name)}
     for file in wanted.values():
         check_writable(file)

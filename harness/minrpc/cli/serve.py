@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tvm-port",
         type=int,
         metavar="N",
-        help="serve clients of today's TVM at this TCP port; 0 for a free one",
+        help="serve clients of today's TVM at this TCP port; 0 for a free port",
     )
     add("--bind", default="127.0.0.1", metavar="ADDRESS", help="address of --tvm-port (default %(default)s)")
     add("--pipe", type=Path, metavar="FILE", help="write a program that is a device, for TVM's PopenSession")

@@ -92,8 +92,10 @@ def _sizes(elf: Path) -> ProgramSizes:
 def _programs(arguments: argparse.Namespace) -> dict[str, Path]:
     if arguments.program:
         if arguments.platform or arguments.cmake_option:
-            message = f"{arguments.program} is read as it is: --platform and --cmake-option are for firmware"
-            raise ConfigurationError(message, next_step="leave one or the other out")
+            message = (
+                f"{arguments.program} is a finished program: --platform and --cmake-option are for builds"
+            )
+            raise ConfigurationError(message, next_step="leave out the program, or these options")
         try:
             is_elf = arguments.program.open("rb").read(4) == b"\x7fELF"
         except OSError as error:

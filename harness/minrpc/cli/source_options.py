@@ -43,7 +43,7 @@ def add_call_options(add: Callable[..., Any]) -> None:
         action="append",
         default=[],
         metavar="ARG",
-        help="an argument, for any function: float32[16,64], 3 or 0.5; repeat it for each",
+        help="an argument, for any function: float32[16,64], 3 or 0.5; repeat the option for each argument",
     )
 
 

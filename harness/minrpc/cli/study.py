@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
     add("source", type=Path, metavar="FILE", help="the C file")
-    add("function", metavar="FUNC", help="a function of it")
+    add("function", metavar="FUNC", help="a function of the sources")
     add(
         "--over",
         action="append",
@@ -49,7 +49,9 @@ def main(arguments: argparse.Namespace) -> int:
 
     over = dict(map(partial(parse_param, option="--over"), arguments.over))
     if len(over) < len(arguments.over):
-        raise ConfigurationError("--over names a name twice", next_step="write all its values in one")
+        raise ConfigurationError(
+            "--over names a name twice", next_step="write all values of a name in one --over"
+        )
     if arguments.jobs < 1:
         raise ConfigurationError(f"--jobs is at least 1, not {arguments.jobs}", next_step="leave it out")
     if arguments.csv is not None:

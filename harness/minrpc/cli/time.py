@@ -85,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--memory", action="store_true", help="also measure the stack, workspace and heap of a call")
     add_constant_time_options(add)
     add_build_options(add)
-    add_json_option(add, "keep the result here, beside those of other calls")
+    add_json_option(add, "keep the result in this file, beside the results of other calls")
     add("--plot", type=Path, metavar="FILE", help="draw the samples, as PNG, SVG or PDF")
     add("--strict-timing", action="store_true", help="exit with 1 where a time is outside the board's bounds")
     add_device_options(add)

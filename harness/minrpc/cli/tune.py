@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
     add("source", type=Path, metavar="FILE", help="the C file")
-    add("function", metavar="FUNC", help="a function of it")
+    add("function", metavar="FUNC", help="a function of the source")
     add("--param", action="append", default=[], metavar="NAME=VALUES", help="a macro: 1,2,4 or 16:128:16")
     add("--where", default="", metavar="CONDITION", help='try only these candidates: "TI*TJ <= 8"')
     add("--flags", default="", metavar="SETS", help="compiler flags, sets with commas between: -O2,-O3,-Os")
@@ -88,11 +88,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--objective",
         choices=("time", "cycles"),
         default="time",
-        help="the number that the best has least of: time, or a core's cycles, estimated under QEMU",
+        help="the number to minimize: time, or a core's cycles, estimated under QEMU",
     )
     add("--counters", default="", metavar="all|NAME[,NAME...]", help="further counters, under QEMU")
     add("--results", type=Path, metavar="FILE", help="a JSON line for each candidate")
-    add("--resume", type=Path, metavar="FILE", help="go on where these results end, and add to them")
+    add("--resume", type=Path, metavar="FILE", help="continue after the results in this file, and add to it")
     add("--t4", type=Path, metavar="FILE", help="the results in the autotuning tools' T4 format")
     add(
         "--apply",
@@ -130,7 +130,7 @@ def main(arguments: argparse.Namespace) -> int:
     selection = selected(arguments)
     if len(selection.targets) > 1 and (arguments.t4 or arguments.plot or arguments.apply):
         raise ConfigurationError(
-            "--t4, --plot and --apply are of one platform", next_step="name one by --platform"
+            "--t4, --plot and --apply are for one platform", next_step="name one by --platform"
         )
     status = 0
     for target in selection.targets:

@@ -110,7 +110,7 @@ class RemoteArray(RemoteHandle):
             )
         return elements
 
-    def run_on_device(self, name: str, *args: Argument) -> Any:  # noqa: ANN401 - what the function returns
+    def run_on_device(self, name: str, *args: Argument) -> Any:  # noqa: ANN401 - the function's result
         """Calls the device's global function `name` with this array and `args`: its result, or True for None.
 
         Returns False if the device has no such function. An array without elements needs no call.

@@ -27,7 +27,7 @@ class ConsoleTail:
         return self._text
 
     def since(self, position: int) -> tuple[str, int]:
-        """The text after `position`, as far as it is kept, and the position behind it; the first is 0."""
+        """The kept text after `position`, and the position behind it; the first is 0."""
         new = self._total - position
         return (self._text[-new:] if new else ""), self._total
 

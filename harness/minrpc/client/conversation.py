@@ -71,7 +71,7 @@ class Conversation:
     def answer(self, *, timed: bool) -> Buffer:
         """Call the function in Python and send its result; the device's next reply.
 
-        Raises what that function raises, ConfigurationError if `timed`.
+        Raises the function's own errors, and ConfigurationError if `timed`.
         """
         try:
             if self._function is None:

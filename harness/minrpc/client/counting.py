@@ -45,7 +45,8 @@ class Counted:
 
     source: counts the device from outside (QEMU). names: the counters of `source` to read.
     device: counters that the device reads itself, each with its width in bits.
-    memory: peaks of memory that the device reports. Where it can't, `names` has the source's stack counter.
+    memory: peaks of memory that the device reports. If it reports none, `names` has the source's stack
+    counter.
     """
 
     source: Counters | None = None
@@ -272,7 +273,7 @@ def _require_whole(measured: Measurement, unmasked: Measurement) -> None:
                 f"the clock lost time while interrupts were masked for {seconds:.3g} s: "
                 "it counts its overflows by an interrupt",
                 stage=f"time {measured.name}",
-                next_step="time fewer calls in a batch, of less data, or without interrupts_masked",
+                next_step="time fewer calls in a batch, use less data, or leave out interrupts_masked",
             )
 
 

@@ -76,7 +76,7 @@ class RemoteFunction(RemoteHandle):
         # It frees the handle when it is no longer referenced, so a view of it must keep a reference.
         self._original: RemoteFunction | None = None
 
-    def __call__(self, *args: object) -> Any:  # noqa: ANN401 - what it returns is up to the function
+    def __call__(self, *args: object) -> Any:  # noqa: ANN401 - the function's result
         """Call it.
 
         Raises TypeError and ValueError for arguments that can't be sent (nothing is sent then), RemoteError
@@ -93,7 +93,7 @@ class RemoteFunction(RemoteHandle):
             result = rpc.call(self.handle, sent, self._stage, self._timeout_s, timed=self._timed)
         return result if result.__class__ in _PLAIN_RESULTS else wrap(rpc, self.name, result)
 
-    def call_with(self, sent: Sequence[Argument]) -> Any:  # noqa: ANN401 - what it returns is up to the function
+    def call_with(self, sent: Sequence[Argument]) -> Any:  # noqa: ANN401 - the function's result
         """Call it with arguments in their form for the wire; the caller guarantees that handles are alive."""
         rpc = self._rpc
         with rpc.lock:
@@ -229,7 +229,8 @@ class RemoteModule(RemoteHandle):
         counters: further counters over the same calls, by name, or "all": see `Measurement.counters`.
             The emulator's counters need a device that was started with `counters=True`.
         memory: measures the stack, workspace and heap that a call needs, in an untimed call before each
-            repeat: see `Measurement.memory`. Where only QEMU can tell, it is the counter `stack_bytes`.
+            repeat: see `Measurement.memory`. If only QEMU can measure the stack, it is the counter
+            `stack_bytes`.
         interrupts_masked: masks interrupts (on posix, signals) while a batch is timed. A function that waits
             for an interrupt never ends, and the device misses events during a long batch. The function is
             measured with interrupts first, and an error is raised if the clock lost time by masking.

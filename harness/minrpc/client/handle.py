@@ -58,7 +58,7 @@ class RemoteHandle:
         if self.freed:
             raise ValueError(f"{self!r} has been freed")
         if self._generation != rpc.generation:
-            raise ValueError(f"{self!r} is of a session that has ended, and went with it: make a new one")
+            raise ValueError(f"{self!r} belonged to a session that has ended: make a new object")
 
     def _ready(self) -> RpcClient:
         """The client, after checking that the object's session still runs."""

@@ -187,8 +187,8 @@ class SessionLink:
 
         front: for a copy longer than the device's receive buffer, the bytes before its data.
 
-        Raises SessionTerminatedError, LinkError when the answer came damaged, DeadlineError, and what the
-        transport and the owner's check raise.
+        Raises SessionTerminatedError, LinkError when the answer came damaged, DeadlineError, and the errors
+        of the transport and of the owner's check.
         """
         deadline = self._deadline = Deadline(stage, budget_s, self.owner.clock, self.total)
         self._waiting = True

@@ -51,7 +51,7 @@ def allocate(rpc: RpcClient, tensor: DLTensor) -> int:
                 f"{tensor.nbytes:,} bytes were asked for: an array takes less than 4 GiB",
                 stage=stage,
                 console_tail=error.console_tail,
-                next_step="make a smaller one",
+                next_step="make a smaller array",
             ) from error
         failure = DeviceMemoryError(error.text, stage=stage, console_tail=error.console_tail, details=details)
         raise failure from error

@@ -107,9 +107,10 @@ class Owner(Protocol):
         """
 
     def link_once_free(self, error: LinkClosedError, wait_s: float, deadline: Deadline) -> Transport:
-        """The link anew after `wait_s`, for a link that closed before the first byte: another client had it.
+        """The link, opened again after `wait_s`: it closed before the first byte, since another client had
+        it.
 
-        Raises `error` where that can't be, or there is no time left.
+        Raises `error` if the link can't be opened again, or no time is left.
         """
 
     def diagnose(self, error: HarnessError) -> HarnessError:
@@ -120,11 +121,12 @@ class Owner(Protocol):
         """Notes loaded code, as `Counters.note_code`, so that a crash in it is reported with its lines."""
 
     def peek(self, address: int, nbytes: int) -> bytes | None:
-        """The bytes at the device's `address`, read without its help while no request runs; None if they
-        can't be read so."""
+        """The bytes at the device's `address`, read without its help while no request runs; None if that is
+        impossible."""
 
     def reader(self, address: int, nbytes: int) -> Callable[[], bytes | None]:
-        """As `peek`, made for a single place that is read often: no bytes, or OSError, where it fails."""
+        """A function that peeks at one place again and again; if it fails, it returns None or raises
+        OSError."""
 
 
 @dataclass(frozen=True)

@@ -200,7 +200,7 @@ class RpcClient:
             )
 
     def ready(self) -> None:
-        """Make sure of a session, and free unused handles. Raises what `SessionLink.start` does, and
+        """Make sure of a session, and free unused handles. Raises as `SessionLink.start` does, and
         ConfigurationError while a function waits for Python's answer."""
         with self.lock:
             self._require_free()
@@ -219,7 +219,7 @@ class RpcClient:
         self._start_session()
         if self.layout is not None and not self.lay_out(self.layout):
             raise DialectError(
-                "arrays and code can't lie where they should: functions of the firmware keep memory there",
+                "arrays and code can't be placed as requested: functions of the firmware keep memory there",
                 stage=STAGE,
                 next_step="device.relayout() gives the firmware's own layout",
             )
@@ -338,7 +338,7 @@ class RpcClient:
     def _converse(self, body: Buffer, stage: str, *, timed: bool) -> Buffer:
         """Answer the running function's questions; its own reply. Python's time is not charged.
 
-        Raises what the function in Python raised, once the device has ended the call.
+        Raises the Python function's error, after the device has ended the call.
         """
         while is_question(body):
             self.conversation = Conversation(self.link, body, stage, self.facts.fakes)

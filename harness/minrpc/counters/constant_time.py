@@ -93,7 +93,7 @@ class ConstantTime:
         how = "" if self.masked else ", interrupts not masked"
         head = (
             f"{self.function} took the same path and the same addresses, {self.steps:,} steps, for these "
-            f"{self.inputs} inputs{how}; that is no proof for others"
+            f"{self.inputs} inputs{how}; this is no proof for other inputs"
         )
         if self.differences:
             head = f"{self.function} depends on its input, {self.inputs} were tried:"
@@ -296,7 +296,7 @@ def _require_kept_input(
 ) -> None:
     """Raise ConfigurationError if a call overwrites bytes of an input array that it has read.
 
-    All inputs have the same trace, so its loads are those of all.
+    All inputs have the same trace, and so the same loads.
     """
     written: set[int] = set()
     for given in inputs:
@@ -347,8 +347,8 @@ def difference(index: int, reference: Steps, other: Steps, image: Image, first: 
     here = at < length and reference[at]["where"] == other[at]["where"]
     if here and not (int(reference[at]["what"]) | int(other[at]["what"])) & STEP_JUMP:
         return TraceDifference(index, "addresses", image.place_of(int(reference[at]["where"])), first + at)
-    # Before this step both ran straight on from one place: they differ at the first instruction that one of
-    # them jumped or accessed memory at, a branch or a conditional instruction.
+    # Before this step both ran straight on from one place: they differ at the first instruction where only
+    # one of them jumped or accessed memory, a branch or a conditional instruction.
     places = [_address_of(trace[at]) for trace in (reference, other) if at < len(trace)]
     return TraceDifference(index, "path", image.place_of(min(places)), first + at)
 

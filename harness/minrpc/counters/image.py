@@ -221,7 +221,8 @@ class Image:
         return f"{name} at {line.file.rpartition('/')[2]}:{line.number}" if line else name
 
     def bytes_at(self, address: int, size: int) -> bytes:
-        """Up to `size` bytes of the program at `address`, also of loaded code; b"" where it has none."""
+        """Up to `size` bytes of the program at `address`, also of loaded code; b"" if the program has none
+        there."""
         for base, data in self._program_at(address).contents:
             if 0 <= address - base < len(data):
                 return data[address - base : address - base + size]

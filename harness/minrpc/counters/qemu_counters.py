@@ -163,7 +163,7 @@ class Cache:
         try:
             size, line, ways = map(int, text.split(","))
         except ValueError as error:
-            step = "write its bytes, those of a line, and the ways: 8192,32,4"
+            step = "write the cache's bytes, a line's bytes, and the ways: 8192,32,4"
             raise ConfigurationError(f"{text!r} is no cache", next_step=step) from error
         return cls(size, line, ways)
 
@@ -308,7 +308,7 @@ class QemuCounters:
         ]
 
     def window_counts(self, since: int = 0) -> npt.NDArray[np.void]:
-        """As `window_instructions`, with a field for each counter."""
+        """The windows of `window_instructions`, with a field for each counter."""
         if self.windows - since > _WINDOWS:
             raise ValueError(f"batch {since} is gone: {self.windows} have ended, {_WINDOWS} are kept")
         return self._windows[np.arange(since, self.windows) % _WINDOWS].copy()
@@ -370,8 +370,8 @@ class QemuCounters:
         return found
 
     def executed_by_code(self) -> list[tuple[LoadedCode | None, dict[int, int]]]:
-        """As `executed`, separately for the image (None) and each loaded code, since several may have been at
-        the same address, one after the other."""
+        """The counts of `executed`, separately for the image (None) and each loaded code, since several
+        loaded codes may have used the same address in turn."""
         return self._by_code(self._executed("runs", self._parts))
 
     def last_trace(self) -> Trace:

@@ -18,7 +18,7 @@ LEAST: Final = 64
 
 _SEED: Final = 20260
 _ZEROS, _ONES, _OWN = "all zeros", "all ones", "given"
-_SAME, _BIT, _RANDOM = "equal to another argument", "with one bit other", "random"
+_SAME, _BIT, _RANDOM = "equal to another argument", "with one bit different", "random"
 _FLIPS: Final = 24
 
 SecretValue = npt.NDArray[Any] | np.generic
@@ -56,7 +56,7 @@ def secret_inputs(
     """`tries` calls: secrets of zeros, of ones, your own, single-bit differences, full-range random.
 
     arguments: of one call: arrays, and numbers. A secret number needs a numpy type, which defines its bits.
-    secret: indices of the secret arguments, from 0; all others are the same in each call.
+    secret: indices of the secret arguments, from 0; all other arguments are the same in each call.
     own: further calls of the caller. names: of the arguments, for the report.
 
     A secret is also tried equal to each other argument of its size, and with one bit different: an early exit

@@ -59,8 +59,8 @@ bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *address);
 void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, qemu_plugin_udata_cb cb,
 					  enum qemu_plugin_cb_flags flags, void *userdata);
 /*
- * Up to QEMU 9.0 it takes only `insn` and gives where the bytes are; then it copies them, and gives
- * how many.
+ * Up to QEMU 9.0 it takes only `insn` and returns the address of the bytes; later it copies the
+ * bytes, and returns their number.
  */
 uintptr_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *to, size_t size);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
@@ -86,7 +86,7 @@ void qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(struct qemu_plugin_insn
 							 enum qemu_plugin_op op,
 							 qemu_plugin_u64 entry, uint64_t imm);
 
-/* GLib's, which QEMU has; weak: a QEMU that has linked it into itself does not give it to others.
+/* GLib's, which QEMU has; weak: a QEMU that contains GLib does not export it to plugins.
  */
 typedef struct {
 	uint8_t *data;
@@ -129,7 +129,7 @@ __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 #define LOOK_AT_EDGES  4U /* counts of edges between blocks, and the blocks' code */
 #define LOOK_AT_FLASH  8U /* with LOOK_AT_MEMORY: loads from flash, which wait */
 
-/* Guest addresses whose instructions are counted one by one. */
+/* Guest addresses whose instructions each have a counter. */
 struct range {
 	uint64_t base;
 	uint64_t size;
@@ -242,7 +242,7 @@ struct control {
 	uint64_t ranges_at; /* place in the file; more are added while QEMU runs */
 	uint64_t ranges;
 	uint64_t opens;      /* addresses of instructions at which a window opens */
-	uint64_t closes;     /* at which it closes; they are not in it */
+	uint64_t closes;     /* addresses at which a window closes; these instructions are not in it */
 	uint64_t windows_at; /* place of the windows in the file */
 	uint64_t windows_max;
 	uint64_t counters; /* number of instructions with their own counter */
@@ -296,7 +296,7 @@ struct control {
 	uint64_t trace_from; /* the first step of a window that is kept */
 
 	uint64_t traced;         /* steps of the last window, also those that are not kept */
-	uint64_t trace_hash;     /* of all of them */
+	uint64_t trace_hash;     /* the hash of all steps */
 	uint64_t nodes;          /* in use, the root among them */
 	uint64_t blocks;         /* in use */
 	uint64_t members;        /* in use */
@@ -321,7 +321,7 @@ struct step {
 _Static_assert(sizeof(struct control) <= 4096U, "a page of its own");
 
 /*
- * Counts of one window. Accesses are those of the processor: an instruction may make several.
+ * Counts of one window. It counts accesses of the processor: an instruction may make several.
  */
 struct window {
 	uint64_t instructions;
@@ -755,7 +755,7 @@ take_edge(struct block *from, const struct leave *leave, const struct block *to,
 	uint64_t way = way_of(size, passage);
 	struct exit *exit = from->exits;
 
-	if (size == 0U) { /* nothing of it was executed */
+	if (size == 0U) { /* no instruction of the block was executed */
 		return;
 	}
 	/* A branch has two ways, and often takes the same way again. */
@@ -1042,7 +1042,7 @@ static bool is_loaded_flash(uint64_t address)
 	return false;
 }
 
-/* Cycles of an instruction beside those of its kind. */
+/* Cycles of an instruction in addition to the cycles of its kind. */
 static void add_cycles(size_t counter, uint64_t cycles)
 {
 	now.extra_cycles += cycles;
@@ -1491,8 +1491,8 @@ static const uint8_t *bytes_of(const struct qemu_plugin_insn *insn,
 
 /*
  * Returns the bytes of `insn`. QEMU 7.2 reports two bytes too many for a Thumb instruction if the
- * next instruction crosses a page, since it reads the first half of that instruction together with
- * this one.
+ * next instruction crosses a page, since it reads the first half of the next instruction together
+ * with the present instruction.
  */
 static size_t size_of(const struct qemu_plugin_insn *insn)
 {
@@ -1527,7 +1527,7 @@ static struct leave leave_behind(const struct qemu_plugin_insn *insn)
 		return riscv_leave(first | second << 16, size, address, end);
 	case X86:
 		return x86_leave(at, size, address, end);
-	default: /* Unknown: the jump may go anywhere; exceptions are not recognized. */
+	default: /* An unknown machine: the jump may go anywhere; exceptions are not recognized. */
 		return leave_to(end, end, JUMP_ANYWHERE);
 	}
 }
@@ -1807,7 +1807,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			follow_memory(insn);
 		}
 	}
-	/* Behind what opens and closes a window. */
+	/* After the callbacks that open and close a window. */
 	if (control->reads_operands != 0U) {
 		follow_operations(tb);
 	}

@@ -229,7 +229,7 @@ class Core:
             raise ConfigurationError(
                 f"{self.title} has no {instruction.mnemonic}, which the code has at {instruction.start:#x}: "
                 "it has no cycles",
-                next_step="take a core that has it, or compile for this one",
+                next_step="name a core that has it, or compile for this core",
             )
 
     def neighbours(self, first: Instruction, then: Instruction) -> Span:
@@ -344,7 +344,7 @@ def core_or_reason(platform: Platform) -> tuple[Core | None, str]:
     """
     flash, name = Flash(platform.flash_wait_states, platform.flash_width), platform.core
     if not name:
-        return None, "this platform has no core with a timing table: name one, with --core"
+        return None, "this platform has no core with a timing table: name a core with --core"
     if name in NOT_MODELLED:
         return None, f"{name} is not modelled: {NOT_MODELLED[name]}"
     return replace(load_core(name), flash=flash), ""

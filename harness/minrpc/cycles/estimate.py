@@ -44,7 +44,7 @@ class Edge(NamedTuple):
 class Timed(NamedTuple):
     """Straight code with the cycles of each of its instructions.
 
-    counted: of these cycles those that are not counted by the instruction's operands.
+    counted: the part of these cycles that is not counted by the instruction's operands.
     """
 
     code: Sequence[Instruction]
@@ -157,7 +157,7 @@ class CycleModel:
         """
         least, most = (self._waits_of(executed, entered, way[end], end) for end in (0, 1))
         waits = [(address, (some, more)) for (address, some), (_, more) in zip(least, most, strict=True)]
-        # More cycles hide more waiting. Where the cycles are known, the waiting is between both.
+        # More cycles hide more waiting. The waiting for the actual cycles is between these two.
         return [
             (address, Span(min(ends), max(ends)) if self.knows_operands else Span(*ends))
             for address, ends in waits

@@ -26,7 +26,7 @@ class Instruction(NamedTuple):
     reads, writes: registers by name.
     address: the registers among `reads` from which an address is computed.
     updates: True for a load or store that also writes its new address to the base register.
-    conditional: True for one that is executed only on a condition, other than a branch.
+    conditional: True for an instruction, other than a branch, that is executed only on a condition.
     """
 
     start: int
@@ -46,7 +46,7 @@ class Instruction(NamedTuple):
         return self.start + self.size
 
 
-# Class of an instruction: that of the first pattern that matches its name without condition and width.
+# Class of an instruction: the first pattern that matches its name, without condition and width, decides.
 _THUMB: Final = [
     (re.compile(pattern), kind)
     for pattern, kind in (
@@ -210,7 +210,8 @@ def _words(decoder: capstone.Cs, found: capstone.CsInsn) -> int:
 
 
 def _is_two_address(mnemonic: str, kind: str) -> bool:
-    """True for compressed instructions that read what they replace, C.ADD; not C.MV, C.LI, C.ADDI4SPN."""
+    """True for compressed instructions that read the register that they write, such as C.ADD; not C.MV, C.LI,
+    C.ADDI4SPN."""
     return mnemonic.startswith("c.") and kind == "data" and not _COMPRESSED_MOVE.fullmatch(mnemonic)
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Instructions whose cycles depend on their operands, and the rules by which operands decide.
 
-QEMU's plugin reads the operands and looks their cycles up in a table: by the instruction, and by a class of
-each of both operands. The rules for Cortex-M3 and M4 are measurements of others, on TI's CC2650 and CC2652:
-the emulator of github.com/mimuw-distributed-systems-group/cmemu, commit 78d79ad.
+QEMU's plugin reads the operands and looks their cycles up in a table: by the instruction, and by the class of
+each of the two operands. The rules for Cortex-M3 and M4 were published by others, who measured TI's CC2650
+and CC2652: the emulator of github.com/mimuw-distributed-systems-group/cmemu, commit 78d79ad.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def class_of(value: Words) -> Words:
 
 
 def examples() -> Words:
-    """An operand of each class, by its number; of a class that no operand has, any."""
+    """An operand of each class, by the class's number; any number for a class without operands."""
     number = np.arange(CLASSES)
     sign, zeros = np.divmod(number // 4, _ZEROS)
     top = np.where(zeros < 32, 1 << np.maximum(31 - zeros, 0), 0)
@@ -102,7 +102,7 @@ def _division(dividend: Words, divisor: Words, signed: bool) -> Words:
 # half, the second's high and low half, as a number of 4 bits.
 _MULTIPLICATION: Final = np.array([3, 3, 3, 3, 3, 3, 4, 4, 3, 4, 3, 4, 3, 4, 4, 5])
 _ACCUMULATION: Final = np.array([3, 3, 3, 3, 3, 3, 5, 5, 3, 5, 5, 6, 3, 5, 6, 7])
-# Of signed operands: one more if either is negative, or if the second is.
+# Signed operands take one more cycle if either is negative, or if the second is.
 _BY_EITHER_SIGN: Final = (0b1010, 0b1110)
 _BY_SECOND_SIGN: Final = (0b0110, 0b0111)
 

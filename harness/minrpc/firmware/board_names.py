@@ -128,7 +128,7 @@ class BoardTarget:
         return frozenset(found)
 
     def facts(self) -> dict[str, Any]:
-        """Its entry in twister's files: arch, simulation; of a target without an entry only `arch`."""
+        """Its entry in twister's files: arch, simulation; only `arch` for a target without an entry."""
         others: list[dict[str, Any]] = []
         for directory in self.board.directories:
             for file in sorted(directory.glob("*.yaml")):
@@ -158,8 +158,8 @@ def find_board(workspace: Workspace, name: str, options: Sequence[str] = ()) -> 
 
     options: CMake's, of which BOARD_ROOT, SOC_ROOT, DTS_ROOT and Zephyr's extra modules count.
 
-    Raises NoSuchBoardError; ConfigurationError for a revision that the board has not, and for qualifiers that
-    are missing or wrong.
+    Raises NoSuchBoardError; ConfigurationError for a revision that the board does not have, and for
+    qualifiers that are missing or wrong.
     """
     if not _NAME.fullmatch(name):
         raise ConfigurationError(f"{name!r} is no board", next_step="write BOARD[@REVISION][/QUALIFIERS]")
@@ -297,8 +297,8 @@ def _qualifiers(board: ListedBoard, given: str) -> str:
 
 
 def _revision(workspace: Workspace, board: ListedBoard, given: str) -> str:
-    """The revision whose files Zephyr takes: the given one, or the highest below it unless it must be
-    exact."""
+    """The revision whose files Zephyr takes: the given revision, or the highest revision below it unless it
+    must be exact."""
     if not board.revision_format:
         if given:
             raise ConfigurationError(f"the board {board.name} has no revisions", next_step="leave it out")
@@ -344,6 +344,6 @@ def _custom_default(workspace: Workspace, board: ListedBoard) -> str:
 def _read_yaml(path: Path) -> dict[str, Any]:
     import yaml  # Zephyr's own scripts need PyYAML; other ports don't.
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # The loader in C is ten times as fast.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # PyYAML's loader in C is ten times as fast.
     document: dict[str, Any] = yaml.load(path.read_text(), loader) or {}
     return document

@@ -44,12 +44,12 @@ _OTHER: Final = re.compile(
 _ADVICE: Final = (
     (
         re.compile(r"region `(?:RAM|SRAM|\w*RAM\w*)' overflowed by (\d+) bytes|VM size is too small"),
-        "the memory is full: -DCONFIG_MINRPC_ARENA_SHARE=N takes fewer percent of it for arrays, "
+        "the memory is full: -DCONFIG_MINRPC_ARENA_SHARE=N gives a smaller percentage to arrays, "
         "-DCONFIG_MINRPC_ARENA_SIZE=N a size in bytes",
     ),
     (
         re.compile(r"multiple definition of [`']"),
-        "the firmware has that name itself, `main` for one, or another file has it: with `linked = false` a "
+        "the firmware has that name itself, such as `main`, or another file has it: with `linked = false` a "
         "library of minrpc.toml is not linked into the firmware, but loaded when it is used",
     ),
     (

@@ -2,7 +2,7 @@
 """A build tree: kept for incremental builds, and deleted if an incremental build could be wrong.
 
 Remains of an earlier build must not decide the result. The tree's note records how the last build ended and
-which files it read; an interrupted build leaves no note, and the next build starts anew.
+which files it read; an interrupted build leaves no note, and the next build starts from an empty tree.
 """
 
 from __future__ import annotations

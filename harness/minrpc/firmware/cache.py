@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The user's cache of firmware: $XDG_CACHE_HOME/minrpc (~/.cache/minrpc without it).
 
-    work/NAME/       a build tree, kept so that the next build is an incremental one; .lock, .log beside
+    work/NAME/       a build tree, kept so that the next build is incremental; .lock, .log beside
     plugin/NAME/     a plugin for QEMU
-    firmware/NAME/   a finished firmware, complete from the moment that it is there, and never changed
+    firmware/NAME/   a finished firmware, complete as soon as it exists, and never changed
     plans/PLAN/      the firmware built by a plan, see `minrpc.firmware.store`
     objects/NAME/    a compiled source of a library that is loaded; beside it the list of its headers
     models/NAME/     a model's weights as C, for `minrpc model --weights image`

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The part of the user's environment that a build sees. No I/O here.
 
-Each variable that can change the result must be part of the firmware's identity. So a build gets the
-variables listed here and no others.
+Each variable that can change the result must be part of the firmware's identity. So a build gets only the
+variables listed here.
 """
 
 from __future__ import annotations

@@ -53,7 +53,8 @@ class Firmware:
         return self.places.source(name)
 
     def users_source(self, name: str) -> Path | None:
-        """As `source`; None for the runtime's own files, those of Zephyr's workspace, and generated ones."""
+        """The file of `source`; None for files of the runtime and of Zephyr's workspace, and for generated
+        files."""
         path = self.source(name)
         generated = path.is_relative_to(self.build_dir) or path.is_relative_to(cache_home())
         return None if generated or not self.places.is_users(name) else path

@@ -54,7 +54,7 @@ def check_flashable(platform: Platform) -> None:
         step = f"run it: `minrpc check --platform {platform.name}`" if platform.starts != "board" else ""
         raise ConfigurationError(
             f"{platform.name} is not flashed: {why}",
-            next_step=step or 'say in minrpc.toml how: flash_command = "..."',
+            next_step=step or 'set its command in minrpc.toml: flash_command = "..."',
         )
 
 
@@ -79,14 +79,14 @@ def run_runner(
         stop_session(process)
     if status is None:
         message = f"flashing did not end within {limit_s or _FLASH_S:g} s"
-        step = f"run `{shlex.join(argv)}` by hand in {cwd}; all that it said is in {log}"
+        step = f"run `{shlex.join(argv)}` by hand in {cwd}; its whole output is in {log}"
         raise FlashError(message, stage="flash", details=_last_lines(log), next_step=step)
     if status != 0:
         raise FlashError(
             f"the flash runner failed: {describe_status(status)}",
             stage="flash",
             details=_last_lines(log),
-            next_step=f"run `{shlex.join(argv)}` by hand in {cwd}; all that it said is in {log}",
+            next_step=f"run `{shlex.join(argv)}` by hand in {cwd}; its whole output is in {log}",
         )
 
 

@@ -138,9 +138,9 @@ def ninja(build_dir: Path, *words: str) -> str:
     ran = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
     if ran.returncode != 0:
         raise BuildError(
-            f"ninja can't tell what the build in {build_dir} read",
+            f"ninja can't list the files that the build in {build_dir} read",
             details=(ran.stderr or ran.stdout).splitlines(),
-            next_step="ninja 1.11 or later is needed: `ninja --version`",
+            next_step="check that `ninja --version` is 1.11 or later",
         )
     return ran.stdout
 

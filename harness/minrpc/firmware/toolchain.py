@@ -150,8 +150,8 @@ def note_of(environ: Mapping[str, str], wanted: Mapping[str, str]) -> str:
 
 
 def users_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """`environ` without the variables that `minrpc env` set: builds with another compiler would fail with
-    them.
+    """`environ` without the variables that `minrpc env` set: with these variables, builds with another
+    compiler would fail.
 
     A variable that has changed since stays.
     """
@@ -261,8 +261,8 @@ def _set_tools() -> str:
 def _limits_header(compiler: str) -> dict[str, str]:
     """Works around Debian's GCC 12, which keeps limits.h in include/, not in include-fixed/.
 
-    Zephyr asks GCC before 13.1 for the path of include-fixed/limits.h and needs one. GCC also looks for such
-    files in LIBRARY_PATH, so a directory there has a link to the header that GCC does have.
+    Zephyr asks GCC before 13.1 for the path of include-fixed/limits.h and needs an answer. GCC also looks for
+    such files in LIBRARY_PATH, so a directory there has a link to the header that GCC does have.
     """
     if Path(_file_of(compiler, "include-fixed/limits.h")).is_absolute():
         return {}

@@ -148,7 +148,7 @@ def completed(platform: Platform, board: Board, overlay: Path | None, conf: Path
 
 
 def link_of(board: Board, starts: str) -> Uart | None:
-    """The UART for RPC: the devicetree's choice, else a free one.
+    """The UART for RPC: the devicetree's choice, else a free UART.
 
     QEMU wires all UARTs. A real board may wire only the console: RPC uses it, and text goes over the link.
     """
@@ -161,7 +161,7 @@ def link_of(board: Board, starts: str) -> Uart | None:
 def read_board(workspace: Workspace, name: str, overlay: Path | None = None) -> Board:
     """The board `name`, with the user's devicetree `overlay` applied.
 
-    Raises ConfigurationError where there is no such board, MissingError for a module that it needs.
+    Raises ConfigurationError if there is no such board, MissingError for a module that it needs.
     """
     return read_target(workspace, find_board(workspace, name), overlay)
 
@@ -381,8 +381,8 @@ def _clock(tree: Tree) -> str:
 
 
 def _users_files(platform: Platform, target: BoardTarget) -> tuple[Path | None, Path | None]:
-    """boards/NAME.overlay and .conf beside the user's minrpc.toml. Zephyr itself finds those of this
-    project."""
+    """boards/NAME.overlay and .conf beside the user's minrpc.toml. Zephyr itself finds this project's
+    files."""
     if not platform.project or Path(platform.project) == firmware_root():
         return None, None
     names = [platform.zephyr_board.replace("/", "_"), *reversed(target.revised_stems)]
@@ -425,6 +425,8 @@ def _with_files(options: Sequence[str], overlays: Sequence[Path], confs: Sequenc
         prefix = f"-D{variable}="
         given = [word.removeprefix(prefix) for word in kept if word.startswith(prefix)]
         kept = [word for word in kept if not word.startswith(prefix)]
-        words = [str(path) for path in files] + given  # The user's own come last, so they win.
+        words = [
+            str(path) for path in files
+        ] + given  # The user's files come last, so they override the others.
         kept += [prefix + ";".join(words)] if words else []
     return tuple(kept)

@@ -23,10 +23,10 @@ _SERVER: Final = b"tvm.rpc.server."
 
 
 def firmware_in(target: Target, build_dir: Path) -> Firmware:
-    """The firmware in Zephyr's `build_dir`, to be started as the build says: in QEMU, as a process or on a
+    """The firmware in Zephyr's `build_dir`, to be started as the build defines: in QEMU, as a process or on a
     board.
 
-    Raises ConfigurationError where there is no finished build with MinRPC in it.
+    Raises ConfigurationError if there is no finished build with MinRPC in it.
     """
     config = _read(build_dir, "zephyr/.config")
     if "\nCONFIG_MINRPC=y\n" not in config:

@@ -42,7 +42,7 @@ def find_workspace(project: Path, cwd: Path | None = None) -> Workspace:
     3. the west workspace around `project`;
     4. CMake's package registry (`west zephyr-export`), the newest version there.
 
-    Raises ZephyrMissingError when there is none, or when the chosen one is damaged or too old.
+    Raises ZephyrMissingError when there is none, or when the chosen Zephyr is damaged or too old.
     """
     found = next(_candidates(project, cwd or Path.cwd()), None)
     if found is None:
@@ -61,7 +61,7 @@ def find_workspace(project: Path, cwd: Path | None = None) -> Workspace:
         raise ZephyrMissingError(
             f"Zephyr {version} in {base} is too old: {OLDEST[0]}.{OLDEST[1]} is the oldest that works",
             stage="find Zephyr",
-            next_step="update that workspace, or point ZEPHYR_BASE at a newer one",
+            next_step="update that workspace, or point ZEPHYR_BASE at a newer workspace",
         )
     return Workspace(base, find_topdir(base), version, how)
 

@@ -47,7 +47,7 @@ def charged_between(start: ClockSample, end: ClockSample) -> float:
     """Seconds to charge from `start` to `end`: at most the wall time between them, at least the device's
     running time.
 
-    The device's waits and those of this process overlap, so their sum may exceed the wall time.
+    The waits of the device and of this process overlap, so their sum may exceed the wall time.
     """
     wall = max(0.0, end.wall_s - start.wall_s)
     ran = min(wall, max(0.0, end.cpu_s - start.cpu_s))
@@ -150,7 +150,7 @@ class _Queueing:
 
 
 class ProcessClock:
-    """The time of the process `pid`, and of this one, which must get its turn before it sees an answer."""
+    """The time of the process `pid`, and of this process, which must run to see an answer."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -181,7 +181,7 @@ class Deadline:
 
     stage: a name for messages, "boot", "session", "call add".
     charge: the device's clock; None for wall time.
-    total: a deadline above this one, which this one can't outlive.
+    total: a second deadline, which also ends this deadline.
     """
 
     __slots__ = ("_begin_s", "_clock", "_sample", "_total", "budget_s", "stage")
@@ -256,7 +256,7 @@ def read_before(link: ByteLink, deadline: Deadline, waited_for: str) -> bytes:
 
     When the time is up, the link is read once more, so that bytes that have already arrived count.
 
-    Raises DeadlineError, and what the link raises.
+    Raises DeadlineError, and the link's errors.
     """
     data = link.read(_SOON_S)  # Fast path: usually a byte has arrived, and no clock is read.
     while not data:
@@ -270,7 +270,7 @@ def read_before(link: ByteLink, deadline: Deadline, waited_for: str) -> bytes:
 def write_before(link: ByteLink, data: bytes, deadline: Deadline) -> None:
     """Write all of `data`. A write that was cut short is continued while the deadline has time left.
 
-    Raises DeadlineError, and what the link raises.
+    Raises DeadlineError, and the link's errors.
     """
     try:
         link.write(data, 0.0)  # Fast path: usually there is room, and the limit is not computed.

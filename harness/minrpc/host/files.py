@@ -38,7 +38,8 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def write_output(path: Path, text: str) -> None:
-    """As `write_whole`, for a file that the user named. Raises ConfigurationError, which names it."""
+    """Does the same as `write_whole` for a file that the user named. Raises ConfigurationError, which names
+    it."""
     try:
         write_whole(path, text)
     except OSError as error:
@@ -49,7 +50,7 @@ def change_whole(path: Path, change: Callable[[str | None], str]) -> None:
     """Replace the file's text by `change(text)`; `text` is None if the file is missing, or not regular.
 
     Other processes that change the file wait until this change is written, so no change is lost. Raises
-    OSError, and what `change` raises.
+    OSError, and the errors of `change`.
     """
     with _directory_locked(path.resolve().parent):
         try:
@@ -100,7 +101,7 @@ def is_special(path: Path) -> bool:
 
 
 def _mode_of(path: Path) -> int:
-    """The file's mode, or that of a new file."""
+    """The file's mode, or the mode of a new file."""
     try:
         return path.stat().st_mode & 0o777
     except FileNotFoundError:

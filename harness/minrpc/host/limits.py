@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Default time limits, in seconds; the user or the platform may set others."""
+"""Default time limits, in seconds; the user or the platform may set other limits."""
 
 from typing import Final
 

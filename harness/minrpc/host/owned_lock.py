@@ -102,7 +102,7 @@ def take(name: str) -> OwnedLock | None:
     """The lock `name`; None while another process holds it. Raises ConfigurationError."""
     path = file_of(name)
     if sys.platform == "win32":
-        return OwnedLock(path)  # There a port opens for one process only.
+        return OwnedLock(path)  # On that system, only one process can open a port.
     with _guard:
         if path in _held:
             descriptor, times = _held[path]

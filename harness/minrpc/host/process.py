@@ -95,7 +95,7 @@ class TextTail:
         return self._ended
 
     def since(self, position: int, wait_s: float) -> tuple[bytes, int]:
-        """The output after `position`, as far as it is kept, and the position behind it.
+        """The kept output after `position`, and the position behind it.
 
         Waits for its first byte, at most `wait_s` seconds, and not beyond the end.
         """
@@ -106,7 +106,7 @@ class TextTail:
             return (bytes(self._bytes[-new:]) if new else b""), self._total
 
     def finish(self, timeout_s: float) -> None:
-        """Wait for the end of the pipe: once its writers are gone, the text is whole after this."""
+        """Wait for the end of the pipe: when all writers are gone, the text is complete after this call."""
         self._thread.join(timeout_s)
 
     def close(self, timeout_s: float) -> None:

@@ -39,7 +39,7 @@ def kill(pid: int) -> None:
 
 
 def _of_session(session: int) -> Iterator[int]:
-    """The processes in a session that still run, zombies not."""
+    """The processes in a session that still run, without zombies."""
     for entry in os.listdir("/proc") if os.path.isdir("/proc") else ():
         if entry.isdigit():
             try:

@@ -111,18 +111,19 @@ class CFunction:
         """Bytes of its machine code."""
         return self._symbols.sizes.get(self.function.symbol, 0)
 
-    def __call__(self, *args: object, guards: bool = True, **named: object) -> Any:  # noqa: ANN401 - what C returns
+    def __call__(self, *args: object, guards: bool = True, **named: object) -> Any:  # noqa: ANN401 - a C function's result
         """Call the function.
 
         Arrays and structs are sent by value. Arguments that the function may write are updated in place;
         arguments given as `out()` are returned.
 
         guards: check that the function wrote no bytes before or after its arguments, nor in const arguments,
-            nor in its library's code and constants where an emulator or a process shows them. Over a link
-            this takes one more message for large arguments that are only read.
+            nor in its library's code and constants if an emulator or a process lets this program read them.
+            Over a link this takes one more message for large arguments that are only read.
 
         Raises TypeError and ValueError, before anything is sent, for arguments that do not fit; GuardError
-        when the function wrote outside its arguments; what `RemoteFunction` raises when it crashes or hangs.
+        when the function wrote outside its arguments; the errors of `RemoteFunction` when it crashes or
+        hangs.
         """
         if named:
             raise TypeError(
@@ -273,9 +274,9 @@ class CLibrary:
             hint = f"it is a type: minrpc.types(lib).{name}"
         elif name in self.declarations.statics:
             several = [known for known in self._declared if known.endswith(f":{name}")]
-            hint = "it is static: statics=True makes those of C files callable, not those of headers"
+            hint = "it is static: statics=True makes those of C files callable, but not of headers"
             if several:
-                hint = f'it has several static ones: lib["{several[0]}"], or {listed(several[1:], 4)}'
+                hint = f'several static functions fit: lib["{several[0]}"], or {listed(several[1:], 4)}'
         return f"{self.name} has no function {name!r} with external linkage; {hint}"
 
     @property

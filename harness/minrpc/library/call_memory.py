@@ -29,10 +29,10 @@ class CallMemory:
         self._session = session
         self._room: RemoteArray | None = None
 
-    def run(self, packed: RemoteFunction, plan: CallPlan) -> Any:  # noqa: ANN401 - what C returns
+    def run(self, packed: RemoteFunction, plan: CallPlan) -> Any:  # noqa: ANN401 - a C function's result
         """Send the frame, call the function, read the written blocks back.
 
-        Of long blocks that are only read, the device sends a checksum; the bytes follow only if it differs.
+        For a long block that is only read, the device sends a checksum, and the bytes only if it differs.
         """
         rpc = self._session.rpc
         if not plan.frame.size:
@@ -51,9 +51,8 @@ class CallMemory:
 
     def run_again(
         self, packed: RemoteFunction, layout: FrameLayout, args: Sequence[Any], plan: Callable[[], CallPlan]
-    ) -> Any:  # noqa: ANN401 - what C returns
-        """As `run`, for a call whose layout is known, through memory that the device shares with this
-        process.
+    ) -> Any:  # noqa: ANN401 - a C function's result
+        """Runs a call whose layout is known, through memory that the device shares with this process.
 
         plan: makes the same call's plan, for a device that shares no memory, and for the error if a guard or
             a constant was overwritten.
@@ -76,7 +75,7 @@ class CallMemory:
         layout.hand_back(found, args)
         return result
 
-    def time(self, timer: Callable[..., Any], plan: CallPlan) -> Any:  # noqa: ANN401 - what the timer gives
+    def time(self, timer: Callable[..., Any], plan: CallPlan) -> Any:  # noqa: ANN401 - the timer's result
         """Send the frame, and time calls with it."""
         with self._session.rpc.lock:
             base = self._send(plan) if plan.frame.size else 0

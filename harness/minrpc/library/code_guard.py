@@ -73,7 +73,7 @@ class CodeGuard:
             f"{by} wrote {count} of {self._name}'s code or constants, "
             f"the first at 0x{first:x}{self._inside(first)}",
             stage=f"call {function}",
-            next_step=f"correct the function, and load {self._name} again: its memory stays as it is",
+            next_step=f"correct the function, and load {self._name} again: its memory is not repaired",
         )
 
     def _inside(self, address: int) -> str:

@@ -88,8 +88,8 @@ class Sources:
         statics: bool = False,
     ) -> Sources:
         """Sources from user input: flags and defines may be a string of several words, and a single path
-        stands for a list of one. Files and libraries may be patterns, "src/*.c". Raises ConfigurationError
-        for files that are missing or of unknown kind."""
+        stands for a list. Files and libraries may be patterns, "src/*.c". Raises ConfigurationError for files
+        that are missing or of unknown kind."""
         if not isinstance(statics, bool):
             raise TypeError(f"statics= is True or False, not {statics!r}")
         listed = [path for given in paths_of(files) for path in _matches(given)]
@@ -131,7 +131,7 @@ def _words(given: str | Sequence[str]) -> Sequence[str]:
 
 
 def paths_of(given: PathText | Sequence[PathText]) -> Sequence[PathText]:
-    """The list; a single path becomes a list of one. Raises TypeError for anything else."""
+    """The list of paths; a single path becomes a list. Raises TypeError for anything else."""
     if isinstance(given, str | os.PathLike):
         return [given]
     if not isinstance(given, Sequence) or not all(isinstance(item, str | os.PathLike) for item in given):
@@ -346,7 +346,7 @@ def _endings(contents: Sequence[bytes]) -> tuple[str, ...]:
 def _without(
     functions: Sequence[FunctionDeclaration], lacking: Mapping[str, Sequence[str]]
 ) -> Sequence[FunctionDeclaration]:
-    """The functions; those in `lacking` can't be called, for want of these symbols."""
+    """The functions; those in `lacking` can't be called, because these symbols are missing."""
     return [
         replace(function, unsupported=f"it needs {nowhere(lacking[function.symbol])}")
         if function.symbol in lacking

@@ -140,7 +140,7 @@ def _array(element: CType, data: bytes) -> Any:  # noqa: ANN401 - numpy array, o
     return np.frombuffer(bytearray(data), numpy_dtype(element))
 
 
-def _bytes_of(element: CType, where: str, value: Any) -> bytes:  # noqa: ANN401 - what `_array` gave
+def _bytes_of(element: CType, where: str, value: Any) -> bytes:  # noqa: ANN401 - a value from `_array`
     if isinstance(value, np.ndarray):
         return value.tobytes()
     items = value if isinstance(value, list) else [value]
@@ -264,7 +264,7 @@ class _Arguments:
             return value.tobytes() if value.itemsize == 1 and value.dtype.kind in "iu" else value
         return value
 
-    def _kept(self, address: int, element: CType, value: Any) -> Any:  # noqa: ANN401 - what `_array` gave
+    def _kept(self, address: int, element: CType, value: Any) -> Any:  # noqa: ANN401 - a value from `_array`
         """The value, which goes back when it has changed, unless it is const."""
         if not is_const(element):
             before = _bytes_of(element, self._conversation.name, value)
@@ -320,7 +320,7 @@ def _length(declared: FunctionDeclaration, names: Sequence[str], match: re.Match
     if length == "" or length.isdecimal():
         return int(length) if length else ""
     if length not in names or not is_number(declared.type.parameters[names.index(length)].type):
-        raise ValueError(f"{match[0]}: {length} is no number, and no parameter of {names} that is one")
+        raise ValueError(f"{match[0]}: {length} is neither a number nor a number parameter of {names}")
     return str(names.index(length))
 
 

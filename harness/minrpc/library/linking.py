@@ -235,7 +235,7 @@ def _failure(library: str, output: str) -> LinkerError:
 
 
 def _require_thread_locals(compiled: Compiled, linked: Elf, firmware: Path) -> None:
-    """Raise LinkerError for thread-local variables where loaded code can't have its own thread pointer."""
+    """Raise LinkerError for thread-local variables if loaded code can't have its own thread pointer."""
     facts = program_facts(firmware)
     names = linked.thread_locals
     if not names or facts.machine == "EM_ARM" or facts.thread_locals is not None:
@@ -333,7 +333,7 @@ def _symbol_source(elf: Path, thumb: bool) -> str:
 def _thread_local_source(symbols: Sequence[Symbol]) -> list[str]:
     """The firmware's thread-local variables at their offsets, in a section that linking places over them.
 
-    They have no size: what is linked against them does not contain them.
+    They have no size, so that code that is linked against them does not contain them.
     """
     there = [symbol for symbol in symbols if symbol.kind == THREAD and symbol.section != UNDEFINED]
     # The thread pointer of an Arm program depends on the alignment.

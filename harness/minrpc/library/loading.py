@@ -151,7 +151,7 @@ def firmware_of(session: Session) -> Firmware:
         check_build(session, firmware)
         return firmware
     raise LoadError(
-        f"it is not known which firmware runs on {session.name}",
+        f"the running firmware is not known on {session.name}",
         stage="load",
         next_step="name the program that was flashed: --elf FILE, or `firmware=build(target)`",
     )
@@ -181,7 +181,7 @@ def check_build(session: Session, firmware: Firmware) -> None:
         raise LoadError(
             f"{session.name} runs build {runs[:16]}, {firmware.elf.name} is build {given[:16]}",
             stage="load",
-            next_step="flash the firmware that is given, or give `firmware=` the one that runs",
+            next_step="flash the given firmware, or give the running firmware as `firmware=`",
         )
 
 
@@ -284,7 +284,7 @@ def image_size(session: Session, compiled: Compiled, toolset: Toolset) -> int:
 
 
 def _copy(rpc: RpcClient, session: Session, image: LinkedImage) -> None:
-    """Copy the code to its block; over the link only where the device shares no memory with us.
+    """Copy the code to its block; over the link only if the device shares no memory with this process.
 
     Code is never written directly into shared memory: an emulator would go on running its old translation.
     The device copies the code from an array.
@@ -329,7 +329,7 @@ def _placed(rpc: RpcClient, session: Session, compiled: Compiled, toolset: Tools
             _last_base[toolset.elf] = given
             return moved
         _free(rpc, given)
-        rpc.ready()  # Free the block now: there may be no room for a second one.
+        rpc.ready()  # Free the block now: there may be no room for a second block.
         image = moved
     raise LoadError(f"{compiled.name}: its size changes with its address", stage="load")
 

@@ -54,7 +54,7 @@ def static_functions(
 def callable_statics(
     objects: Sequence[Sequence[StaticFunction]], external: Collection[str]
 ) -> Sequence[Sequence[FunctionDeclaration]]:
-    """Each object's functions as they are called: "clamp", or "pid.c:clamp" if there are several.
+    """Each object's functions by the names for their callers: "clamp", or "pid.c:clamp" if there are several.
 
     external: names of functions with external linkage, which keep their names.
     """

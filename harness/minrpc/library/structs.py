@@ -119,7 +119,7 @@ class StructValue(Shown):
                 self._storage.references[at - begin] = reference_of(reference)
         self._storage.came_back |= {at - begin for at in other._storage.came_back if begin <= at < end}
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - what C has
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a C member's value
         if name.startswith("__") or name in StructValue.__slots__:
             raise AttributeError(name)
         return _load(self._storage, self._field(name), self._offset)
@@ -233,7 +233,7 @@ def _has_pointers(ctype: CType) -> bool:
     return next(pointer_offsets(ctype), None) is not None
 
 
-def _load(storage: Storage, member: Field, base: int) -> Any:  # noqa: ANN401 - what C has
+def _load(storage: Storage, member: Field, base: int) -> Any:  # noqa: ANN401 - a C member's value
     at = base + member.offset
     if member.bits is not None:
         return _load_bits(storage, member, base)

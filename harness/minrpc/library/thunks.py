@@ -40,7 +40,7 @@ COPY: Final = "minrpc.copy"
 LINKED: Final = "minrpc_linked_functions"
 """The symbol of the table of a firmware's linked-in libraries."""
 
-# Names of this file's own functions, apart from those of the user.
+# Renames this file's own functions, so that they differ from the user's functions.
 _LOCAL: Final = "".join(
     f"#define {name} minrpc_{name}\n"
     for name in ("copied", "refused", "fits", "pointer", "enter", "leave", "start", "copy")
@@ -61,7 +61,7 @@ static char *copied(char *to, const char *from, char *end)
 	return to;
 }
 
-/* A function of its own, so that the stack of a call which fits has no room for the text. */
+/* A separate function, so that a call with right arguments needs no stack for the text. */
 static __attribute__((noinline)) int refused(const char *name, const char *form)
 {
 	char text[128], *end = text + sizeof(text) - 1, *at;
@@ -147,8 +147,8 @@ static int start(value *a, int *c, int n, value *r, int *rc, void *resource)
 	for (volatile char *at = minrpc_bss; at != minrpc_bss_end; at++) {
 		*at = 0;
 	}
-	for (void (**one)(void) = minrpc_constructors; one != minrpc_constructors_end; one++) {
-		(*one)();
+	for (void (**next)(void) = minrpc_constructors; next != minrpc_constructors_end; next++) {
+		(*next)();
 	}
 	leave(before);
 	*rc = 4;
@@ -379,7 +379,7 @@ class TypeNames:
             )
         packed = not self._is_natural(record)
         if packed and not _is_packed(record):
-            raise LayoutError(f"the layout of {declaration(record)} is not the natural one")
+            raise LayoutError(f"the layout of {declaration(record)} is not the compiler's own")
         members = "".join(f"\t{line};\n" for line in self._members(record))
         name = f"{record.kind} s{len(self._records)}"
         self._records[id(record)] = name

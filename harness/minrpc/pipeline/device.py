@@ -43,7 +43,7 @@ class Device(Session):
         """Compile C for this device, link it against the firmware, load it: each function is an attribute.
 
         sources: C, C++ without a runtime, assembler (.S), objects (.o), archives (.a).
-        include: directories of headers. flags: behind those of the firmware. defines: names and values.
+        include: directories of headers. flags: come after the firmware's flags. defines: names and values.
             Either may be a text, such as "-O3 -funroll-loops".
         libraries: archives and objects that are linked where they are needed. headers: included before each
             source.
@@ -135,10 +135,10 @@ class Device(Session):
     ) -> Layout:
         """Move arrays and code to other memory, or run the device with another stack or other options.
 
-        Each call sets the whole layout: omitted arguments are as the device was opened. Arrays and code move
-        within the session if possible: existing arrays, functions and libraries then stay valid. After a
-        new session or a restart, these are invalid, and raise when used; the result and the log
-        "minrpc.layout" report it.
+        Each call sets the whole layout: an omitted argument has the value that the device was opened with.
+        Arrays and code move within the session if possible: existing arrays, functions and libraries then
+        stay valid. After a new session or a restart, these are invalid, and raise when used; the result and
+        the log "minrpc.layout" report it.
 
         arena: bytes for arrays and workspace, at the beginning of their memory; or an address and bytes.
             A size above the firmware's restarts the device, if it can be built or started with more.

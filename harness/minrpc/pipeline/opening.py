@@ -37,7 +37,7 @@ def open_device(
 
     Closing the device stops only the processes that were started for it.
 
-    Raises a HarnessError that says which stage failed and what to do.
+    Raises a HarnessError that names the failed stage and the next step.
     """
     if isinstance(what, RunningDevice):
         return _ready(connect(what, **require(given, SessionFields, "a running device can't be given")))
@@ -57,7 +57,7 @@ def open_devices(
 ) -> Iterator[list[Device]]:
     """Several devices, each as `open_device` opens it, all at the same time; closed at the end of the block.
 
-    with open_devices(["posix", "bare_mps2_an385"]) as (one, other): ...
+    with open_devices(["posix", "bare_mps2_an385"]) as (posix, arm): ...
 
     Raises the first failing device's error, after closing the others.
     """

@@ -63,7 +63,7 @@ class Relayout:
         target = self._asked(stack, require(given, RestartFields, "relayout takes no"))
         with self._session.rpc.lock:
             if target != self._target:
-                layout = self._restart(target, arena, code, "it is built or started otherwise")
+                layout = self._restart(target, arena, code, "it is built or started with other options")
             else:
                 info = self._session.info()
                 size = _bytes_of(arena)
@@ -91,7 +91,7 @@ class Relayout:
         option = _STACK.get(target.platform.port)
         if option is None:
             raise ConfigurationError(
-                f"the functions of {target.name} run on a stack of this machine's",
+                f"the functions of {target.name} run on a stack of this machine",
                 stage=STAGE,
                 next_step="ulimit -s, before the device is opened",
             )
@@ -176,7 +176,7 @@ def _require_startable(running: RunningDevice) -> None:
         raise ConfigurationError(
             f"{running.name} is a board: options of its build can't change from here",
             stage=STAGE,
-            next_step="build the firmware so, flash it, and open the device again",
+            next_step="build the firmware with them, flash it, and open the device again",
         )
 
 

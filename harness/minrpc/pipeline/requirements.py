@@ -82,7 +82,7 @@ def lacking(platform: Platform) -> list[Requirement]:
 
 
 def lacking_to_build(platform: Platform) -> list[Requirement]:
-    """As `lacking`, for a firmware that is built but not started here."""
+    """The requirements that are missing for a firmware that is built but not started here."""
     return [requirement for requirement in _requirements(platform, starts=False) if requirement.missing]
 
 

@@ -43,9 +43,9 @@ class PooledBoard:
     def start(self) -> tuple[RunningDevice, Firmware | None]:
         """A running device that has answered: on the kept board, else on another.
 
-        For a board that does not answer, a new session, a reset, a power cycle and flashing are tried, as far
-        as they are available. If all fail, the board is put into quarantine, and the next free board is
-        taken. Raises BoardBusyError, HarnessError if no board is left.
+        For a board that does not answer, a new session, a reset, a power cycle and flashing are tried, if
+        they are available. If all fail, the board is put into quarantine, and the next free board is taken.
+        Raises BoardBusyError, HarnessError if no board is left.
         """
         while True:
             if self._lease is None:

@@ -287,7 +287,7 @@ def device(
 
     Values that a test wrote into variables of the firmware, and of libraries linked into it, stay.
 
-    A device that died, or that a failed test may have spoiled, is started anew before the next test.
+    A device that died, or that a failed test may have spoiled, is started again before the next test.
     """
     clocks = _run(request.config).tally.clocks
     with minrpc_shared.open() as opened:
@@ -309,7 +309,7 @@ def devices(request: pytest.FixtureRequest) -> Iterator[Callable[..., Sequence[D
     """Opens several devices in one test, each its own, and closes them at its end.
 
         def test_two(devices):
-            one, two = devices("posix", "bare_mps2_an385")
+            posix, arm = devices("posix", "bare_mps2_an385")
 
     It takes names of platforms and `Target`s. The test is skipped if any of them can't run here. Each device
     is started for this test, so its `console` begins at the boot.

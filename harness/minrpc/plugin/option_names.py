@@ -26,7 +26,7 @@ OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     },
     "coverage": {
         "metavar": "FILE",
-        "help": "write which lines of your C the tests executed, under QEMU, as lcov has it",
+        "help": "write the lines of your C that the tests executed under QEMU, in lcov's format",
     },
     "coverage-all": {
         "action": "store_true",

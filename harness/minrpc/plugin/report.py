@@ -62,13 +62,13 @@ def summary(config: pytest.Config, tally: Tally) -> Iterator[SummaryLine]:
     if none_ran(config, tally):
         option = option_names.spelled(config, "allow-no-device")
         text = (
-            f"no test ran on a device, and {len(tally.wanted)} want one: this is no success without {option}"
+            f"no test ran on a device, and {len(tally.wanted)} need a device: this run fails without {option}"
         )
         yield text, {"red": True, "bold": True}
 
 
 def none_ran(config: pytest.Config, tally: Tally) -> bool:
-    """True if tests wanted a device, none had one, and no option allows it."""
+    """True if tests needed a device, none got a device, and no option allows it."""
     return bool(tally.wanted) and not tally.had and not option_names.option_of(config, "allow-no-device")
 
 
@@ -83,7 +83,7 @@ def note_quarantine(selection: Selection, tally: Tally) -> None:
 
 
 def tell_junit(config: pytest.Config, tally: Tally) -> None:
-    """Write the untested platforms into the JUnit report, if there is one."""
+    """Write the untested platforms into the JUnit report, if it is requested."""
     report = config.stash.get(xml_key, None)
     for name, why in tally.left_out.items():
         if report is not None:

@@ -185,7 +185,7 @@ class Declarations:
 
 VOID: Final = Void()
 
-# Sizes of numpy's number types in bytes, by kind letter, where they differ from those of integers.
+# Sizes of numpy's number types in bytes, by kind letter, where they differ from the sizes of integers.
 _NUMPY_SIZES: Final = {"f": (2, 4, 8), "c": (8, 16), "?": (1,)}
 
 

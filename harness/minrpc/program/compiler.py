@@ -23,7 +23,7 @@ _NO_FPU = ("-msoft-float", "-mno-80387", "-mgeneral-regs-only")
 
 
 class Compiler(NamedTuple):
-    """name: with its version, "GNU C11 12.2.1". flags: those that affect the code. "" if unknown."""
+    """name: with its version, "GNU C11 12.2.1". flags: the flags that affect the code. "" if unknown."""
 
     name: str
     flags: str

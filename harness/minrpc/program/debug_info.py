@@ -231,7 +231,7 @@ class _Unit:
 
     def _unsupported(self, die: DIE, prototype: FunctionType) -> str:
         if prototype.variadic:
-            return "it is variadic: how its arguments are passed depends on the call"
+            return "it is variadic: the way of passing its arguments depends on the call"
         if any(_is_va_list(parameter.type) for parameter in prototype.parameters):
             return "it takes a va_list, which only C can make: call it from a variadic function beside it"
         if self._is_assembler:
@@ -401,7 +401,7 @@ def _text(attribute: Any) -> str:  # noqa: ANN401 - pyelftools has no types
 
 
 def _origins(die: DIE) -> Iterator[DIE]:
-    """The entry, and those that it completes: an inlined function's abstract entry, a declaration."""
+    """The entry, and the entries that it completes: an inlined function's abstract entry, a declaration."""
     while True:
         yield die
         for link in ("DW_AT_abstract_origin", "DW_AT_specification"):

@@ -38,7 +38,7 @@ def members(path: Path, content: bytes) -> list[bytes]:
         return [content]
     if content[:8] != _ARCHIVE:
         raise ConfigurationError(
-            f"{path.name} is no archive", next_step="name one that `ar` made, not a thin one"
+            f"{path.name} is no archive", next_step="name an archive that `ar` made, not a thin archive"
         )
     found, at = [], len(_ARCHIVE)
     while at + _MEMBER <= len(content):

@@ -57,7 +57,7 @@ class Differences:
         counted = [
             (failed, "newly failed"),
             (mended, "no longer failed"),
-            (others, "otherwise changed"),
+            (others, "changed in another way"),
             (self.new, "new"),
             (self.gone, "gone"),
         ]
@@ -126,12 +126,12 @@ def _tests(found: Differences) -> Table:
         [change.head.test, change.base or "-", change.head.outcome, why(change.head.text)]
         for change in found.tests
     ]
-    return Table("Tests that ended otherwise", ["test", "base", "now", "why"], rows)
+    return Table("Tests with another outcome", ["test", "base", "now", "why"], rows)
 
 
 def _builds(found: Differences) -> Table:
     rows = [list(asdict(change).values()) for change in found.comparison.builds]
-    return Table("Built otherwise", ["code", "base", "now"], rows)
+    return Table("Built differently", ["code", "base", "now"], rows)
 
 
 def _times(found: Differences) -> Table:

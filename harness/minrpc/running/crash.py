@@ -21,7 +21,8 @@ _NULL: Final = 4096
 _ZEPHYRS_STACK: Final = "CONFIG_MINRPC_STACK_SIZE"
 # Functions that raise a fault for a division by zero, on cores without a divider.
 _DIVISION: Final = re.compile(r"__aeabi_[il]div0")
-# Functions to leave out of the user's callers: those that call loaded functions, and libgcc's divisions.
+# Functions to leave out of the user's callers: the runtime's callers of loaded functions, and libgcc's
+# divisions.
 _NOT_THE_USERS: Final = re.compile(
     r"minrpc_(?:t\d+|fits)\b.*|\(.*\)|__aeabi_[il]div0|__u?divsi3|__aeabi_u?idiv.*"
 )
@@ -30,12 +31,12 @@ _REGISTERS: Final = {
     "EM_RISCV": (r"\bpc +([0-9a-f]+)", r"\bx2/sp +([0-9a-f]+)", r"\bx1/ra +([0-9a-f]+)"),
     "EM_386": (r"\bEIP=([0-9a-f]{8})", r"\bESP=([0-9a-f]{8})", ""),
 }
-# A function that calls a loaded one.
+# A function that calls a loaded function.
 _THUNK: Final = re.compile(r"minrpc_t\d+.*")
 _X86: Final = ("EM_386", "EM_X86_64")
 _X86_RETURN: Final = b"\xc3"
 STACK_RAN_OUT: Final = "the stack ran out"
-OWN_CODE: Final = "that is the device's own code: this call, or one before, may have damaged its memory"
+OWN_CODE: Final = "it is in the device's own code: this call, or an earlier call, may have damaged its memory"
 
 
 class Registers(NamedTuple):
@@ -83,7 +84,8 @@ def explain(words: LastWords, image: Image, firmware: Firmware | None, called: s
 
 
 def _lost_return(words: LastWords, image: Image, found: Backtrace, pc: int | None) -> str | None:
-    """Where a function went whose return address was probably overwritten; None if the crash is another."""
+    """The place to which a function with an overwritten return address went; None for another kind of
+    crash."""
     if pc is None or "fatal: stack" in words.text:
         return None
     if found.function is not None and _THUNK.fullmatch(found.function.name) and found.address is not None:
@@ -93,7 +95,7 @@ def _lost_return(words: LastWords, image: Image, found: Backtrace, pc: int | Non
         returns = image.machine in _X86 and image.bytes_at(pc, 1) == _X86_RETURN
         return "to an address that no memory can have" if returns else None
     if "SIG" in words.text and words.address != pc:
-        # In a library of this machine, whose code the image does not have.
+        # The place is in a library of this machine: the image does not have its code.
         return None
     return None if found.by_pointer else f"to 0x{pc:x}, where no code is"
 

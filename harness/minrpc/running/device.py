@@ -60,7 +60,7 @@ class RunningDevice:
     firmware: the firmware that was built and started; None for a device that was attached to.
     icount: QEMU's instruction counting, with "exact".
     process: the emulator, or the device's own process; None for a board.
-    console_tail: the console, where there is one.
+    console_tail: the console; None if there is none.
     output_tail: the emulator's own output.
     memory: device memory that this process shares; None if there is none.
     counters: counters of the guest in QEMU, if it was started with them.
@@ -135,7 +135,7 @@ class RunningDevice:
         return self.transport
 
     def link_once_free(self, error: LinkClosedError, wait_s: float, deadline: Deadline) -> Transport:
-        """The board's TCP link anew after `wait_s`: a device that serves a client turns another one away.
+        """The board's TCP link, opened again after `wait_s`: a device that serves a client refuses others.
 
         Raises `error` for other links, and when there is no time left; LinkClosedError as `start` does.
         """
@@ -181,7 +181,8 @@ class RunningDevice:
         image.loaded = [*kept, LoadedCode(base, size, name, program)]
 
     def peek(self, address: int, nbytes: int) -> bytes | None:
-        """The bytes at `address`, of an emulator that shares its memory or of a process; None for others."""
+        """The bytes at `address`, of an emulator that shares its memory or of a process; None for other
+        devices."""
         if self.memory is not None and self.memory.has(address, nbytes):
             return self.memory.read(address, nbytes)
         return self._process_memory.read(address, nbytes) if self._process_memory is not None else None

@@ -36,7 +36,7 @@ def put_firmware(firmware: Firmware, target: Target) -> None:
         raise FlashError(
             f"{target.serial_port} runs build {runs[:16]} after flashing, not {wanted[:16]}",
             stage="flash",
-            next_step="see that the probe (--dev-id) and the serial port are of one board",
+            next_step="check that the probe (--dev-id) and the serial port belong to the same board",
         )
 
 

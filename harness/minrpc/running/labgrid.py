@@ -141,5 +141,5 @@ def _failed(name: str, action: str, status: int | None, output: str) -> HarnessE
         f"labgrid: {action} of the place {name} {how}",
         stage="find board",
         details=output.strip().splitlines()[-_OUTPUT_LINES:],
-        next_step=f"see that `labgrid-client -p {name} show` works: LG_COORDINATOR names the coordinator",
+        next_step=f"check that `labgrid-client -p {name} show` works: LG_COORDINATOR names the coordinator",
     )

@@ -34,9 +34,9 @@ _CFSR: Final = {
     24: "unaligned access",
     16: NO_INSTRUCTION,
     17: "a jump to an address that is not Thumb code",
-    19: "an instruction of a coprocessor that is off or not there",
-    18: "an exception returned to a state that is not there",
-    10: "a write to an address without memory; it was reported late, the instruction is before the place",
+    19: "an instruction of a coprocessor that is off or missing",
+    18: "an exception returned to a state that does not exist",
+    10: "a write to an address without memory; it was reported late, the instruction comes before this place",
     8: "a jump to an address without memory",
     0: "a jump to memory that must not be executed",
 }
@@ -65,7 +65,8 @@ _PHRASES: Final = {
 }
 _PAGE_FAULT: Final = re.compile(r"Page fault at address (?:0x)?([0-9a-fA-F]+) \(error code (0x[0-9a-f]+)\)")
 _INTEGER_DIVISION: Final = 1
-# The kernel's own code of a SIGSEGV: on x86-64 the address is none that can be mapped, and is not told.
+# The kernel's own code of a SIGSEGV: on x86-64 it stands for an address that can't be mapped, which is not
+# reported.
 _NO_ADDRESS: Final = 128
 
 

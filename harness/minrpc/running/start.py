@@ -31,10 +31,10 @@ def start(
     running device, or `stop`, ends all that was started.
 
     counters: counts the guest in QEMU; by default as the target says. Closed with the device.
-    total: a deadline above the start's own.
+    total: a second deadline for the start.
 
-    Raises what `build` does, QemuMissingError, EmulatorExitedError, ConfigurationError, DeadlineError; for a
-    board PortBusyError (by whom), PortGoneError, AmbiguousBoardError, FlashError.
+    Raises the errors of `build`, QemuMissingError, EmulatorExitedError, ConfigurationError, DeadlineError;
+    for a board PortBusyError (by whom), PortGoneError, AmbiguousBoardError, FlashError.
     """
     if not isinstance(what, Target | Firmware):
         raise TypeError(f"a target or a firmware is started, not {what!r}")
@@ -112,10 +112,10 @@ def _icount(firmware: Firmware) -> Icount | None:
         raise ConfigurationError(f"{name} runs under QEMU: its timing is exact or wall")
     if target.timing == "exact" and shift is None:
         step = f"put icount_shift = N under [platforms.{name}] in minrpc.toml, or use --timing wall"
-        raise ConfigurationError(f"nothing says how fast {name} runs by instruction count", next_step=step)
+        raise ConfigurationError(f"nothing defines how fast {name} runs by instruction count", next_step=step)
     several = processors_of(firmware.qemu_argv) > 1
     if target.timing == "exact" and several:
-        step = "build it for one, CONFIG_SMP=n and CONFIG_MP_MAX_NUM_CPUS=1, or use --timing wall"
+        step = "build it for one processor, CONFIG_SMP=n and CONFIG_MP_MAX_NUM_CPUS=1, or use --timing wall"
         message = f"{name} runs on several processors: QEMU counts the instructions of all together"
         raise ConfigurationError(message, next_step=step)
     wall = target.timing == "wall" or several

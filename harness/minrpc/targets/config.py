@@ -30,10 +30,10 @@
     [libraries.dsp]                     # C functions with their types: `minrpc.targets.libraries`
     sources = ["dsp/*.c"]
 
-    [limits]                            # what a run is held against: `minrpc.targets.limits`
+    [limits]                            # the limits of a run: `minrpc.targets.limits`
     exp.instructions = "+2%"
 
-Keys of a platform are the fields of `Platform`, and those of [firmware] are among them. Files, a later one
+Keys of a platform are the fields of `Platform`; the keys of [firmware] are among these. Files, a later one
 over an earlier:
 $XDG_CONFIG_HOME/minrpc/platforms.toml (~/.config without it), then the file named by the user, or the nearest
 minrpc.toml at or above the working directory.
@@ -77,7 +77,7 @@ _NEW_BOARD = Platform("", port="zephyr", starts="board")
 class Platforms(dict[str, Platform]):
     """All platforms by name.
 
-    new: with what the files say for all platforms, the base of a board that no entry names.
+    new: the base of a board without an entry; it has the values that the files set for all platforms.
     """
 
     def __init__(self, named: Mapping[str, Platform], new: Platform = _NEW_BOARD) -> None:
@@ -112,7 +112,7 @@ def unknown_platform(name: str, boards: str) -> ConfigurationError:
     """
     platforms = load_platforms()
     hint = did_you_mean(name, platforms) or f"known are {', '.join(platforms)}"
-    step = f"{hint}; for a Zephyr board take its name as `west boards` lists it"
+    step = f"{hint}; name a Zephyr board as `west boards` lists it"
     return ConfigurationError(f"there is no platform {name!r}", details=[boards], next_step=step)
 
 
@@ -266,7 +266,7 @@ def _base(platforms: Platforms, name: str, extends: str | None, where: str) -> d
     if extends is None:
         return asdict(platforms.get(name, platforms.new))
     if extends not in platforms:
-        raise ConfigurationError(f"{where}: there is no platform {extends!r} before this one")
+        raise ConfigurationError(f"{where}: there is no platform {extends!r} before this entry")
     return asdict(platforms[extends])
 
 

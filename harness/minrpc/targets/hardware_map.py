@@ -26,7 +26,7 @@ _FLASH_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class HardwareBoard:
-    """An entry of the map; a field that it has not is empty.
+    """An entry of the map; a field that the map lacks is empty.
 
     id: of the debug probe or the board; probe_id: of the probe if it differs.
     platforms: names of Zephyr's boards that it can be.
@@ -105,7 +105,7 @@ def load_hardware_map(path: Path) -> tuple[HardwareBoard, ...]:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"the hardware map {path} is no YAML: {error}") from error
     if not isinstance(document, list):
-        step = "`minrpc board scan` writes one, and so does `twister --generate-hardware-map`"
+        step = "`minrpc board scan` or `twister --generate-hardware-map` writes such a list"
         raise ConfigurationError(f"the hardware map {path} is no list of boards", next_step=step)
     for entry, written in zip(document, as_written, strict=True):
         if isinstance(entry, dict):  # An id such as 0011 is a text, not an octal number.

@@ -90,7 +90,7 @@ _OPTIONS: Final = (
     Option(
         "hardware-map",
         "hardware_map",
-        "use a free board of the platform's kind in this map of twister's: `minrpc board scan` writes one",
+        "use a free board of the platform's kind in this map of twister's, as `minrpc board scan` writes it",
         Path,
         "FILE",
     ),
@@ -111,14 +111,14 @@ _OPTIONS: Final = (
     Option(
         "build-dir",
         "build_dir",
-        "use the firmware of a finished `west build` as it is, and build nothing",
+        "use the firmware of a finished `west build`, and build nothing",
         Path,
         "DIR",
     ),
     Option(
         "elf",
         "elf",
-        "with --serial-port: the program that runs there, which code is linked against",
+        "with --serial-port: the program that runs there: code is linked against it",
         Path,
         "FILE",
     ),
@@ -170,14 +170,14 @@ _OPTIONS: Final = (
     Option(
         "resend",
         "resend",
-        "send lost messages again, where the device can (default: on for a serial port)",
+        "send lost messages again, if the device can (default: on for a serial port)",
         bool,
         in_file=True,
     ),
     Option(
         "direct",
         "direct",
-        "arrays go through memory shared with the emulator where it can, not over the link (default on)",
+        "copy arrays through memory shared with the emulator if possible, not over the link (default on)",
         bool,
         in_file=True,
     ),

@@ -39,7 +39,7 @@ class TimeBound(NamedTuple):
 class Platform:
     """One kind of device.
 
-    port: the firmware's port that it is built from.
+    port: the port of the firmware, which it is built from.
     starts: "process" (the firmware is a program of this machine), "qemu", or "board" (attached by a port).
     arguments: of a process; "{path}" stands for the link's terminal, "{fd}" for a descriptor of it,
         "{parent}" for its parent's process id: such a program lets the kernel kill it when the parent ends.
@@ -62,7 +62,7 @@ class Platform:
     memory_size: in bytes; 0 if QEMU's command line gives it.
     icount_shift: nanoseconds per instruction as a power of two; None if Zephyr's own build gives it.
     link_uart: number of the machine's serial port for RPC, counted from 0.
-    console_uart: number of the serial port for text; None if there is no second one.
+    console_uart: number of the serial port for text; None if there is no second port.
     baud: rate of a board's serial port.
     reset_command: words of a shell that reset the board; "{port}" in them stands for its serial port, "{id}"
         for its id in the hardware map.

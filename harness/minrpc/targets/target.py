@@ -86,7 +86,7 @@ class Target:
     platform: its build and boot, with the user's own sources and options.
     serial_port: attach to the firmware that runs there already, and build nothing: a path, or a USB device as
         `find_port` knows it.
-    build_dir: a finished build of Zephyr's to be used as it is: nothing is built.
+    build_dir: a finished build of Zephyr, used unchanged: nothing is built.
     elf: the program that runs at the serial port, if the harness did not build it: loaded code is linked
         against it, and its functions are known by name.
     flash_arguments: as `west flash` takes them. With a build and a serial port the board is flashed first.

@@ -48,7 +48,7 @@ class Change:
     """One function's times in both sets.
 
     cycles: head minus base, per call; 0 if they can't be compared.
-    counters: those that differ, where times are exact.
+    counters: the counters that differ, if times are exact.
     p_value: the probability that chance alone makes such a difference; None for exact times.
     """
 
@@ -150,7 +150,7 @@ def _change(key: tuple[str, str], base: TimingRecord | None, head: TimingRecord 
 
 
 def judge(platform: str, call: str, base: Measurement, head: Measurement) -> Change:
-    """Exact times by their difference alone, others by a test of significance."""
+    """Compares exact times by their difference alone, other times by a test of significance."""
     if base.clock != head.clock:
         note = f"base {base.clock}; head {head.clock}"
         return Change(platform, call, "not comparable", base, head, note=note)

@@ -39,7 +39,7 @@ def comparison_markdown(comparison: Comparison, over: Sequence[str] = ()) -> str
 
 def _rebuilt(change: BuildChange) -> str:
     subject = escape(change.subject, quote=False)
-    return f"- **built otherwise**: {subject}: base `{change.base}`, head `{change.head}`"
+    return f"- **built differently**: {subject}: base `{change.base}`, head `{change.head}`"
 
 
 def headline(comparison: Comparison) -> str:
@@ -184,7 +184,7 @@ def _method(comparison: Comparison) -> str:
         lines += [f"- {label}: {line}" for line in dict.fromkeys(_provenance(records))]
     lines += [
         "",
-        "Exact times are those of the shortest repeat, compared to the cycle. Others are medians with their",
+        "Exact times are times of the shortest repeat, compared to the cycle. Others are medians with their",
         "95 % interval, compared by the Mann-Whitney test; below p = 0.01 they differ.",
         "",
         "</details>",

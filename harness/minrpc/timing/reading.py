@@ -21,7 +21,7 @@ class ClockReading:
     bits: int
 
     def cycles_since(self, start: ClockReading) -> int:
-        """Cycles from `start` to this one. The uptime supplies the wraps of a narrow counter.
+        """Cycles from `start` to this reading. The uptime supplies the wraps of a narrow counter.
 
         Without an uptime the counter must not have wrapped more than once.
         """
@@ -34,7 +34,7 @@ class ClockReading:
         return counted + (expected - counted + wrap // 2) // wrap * wrap
 
     def seconds_since(self, start: ClockReading) -> float:
-        """Seconds from `start` to this one, by the cycle counter."""
+        """Seconds from `start` to this reading, by the cycle counter."""
         return self.cycles_since(start) / self.cycles_hz
 
     def stands_still_since(self, start: ClockReading) -> bool:

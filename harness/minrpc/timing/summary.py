@@ -68,7 +68,8 @@ class Summary:
 
     @property
     def precision(self) -> float:
-        """Half of the interval's length over the median: 0.01 is "known to 1 %". Infinite without one.
+        """Half of the interval's length over the median: 0.01 is "known to 1 %". Infinite without an
+        interval.
 
         At least the resolution: a coarse clock makes samples equal, but not more exact.
         """

@@ -54,7 +54,7 @@ def _counter(measurement: Measurement, name: str) -> str:
     values = [measurement.per_call(name, sample) for sample in measurement.samples]
     low, high = min(values), max(values)
     spread = f", up to {count(high, 3)} in a repeat" if high != low else ""
-    doubt = "; so narrow a counter may have gone round" if name in measurement.doubtful else ""
+    doubt = "; the counter is narrow and may have wrapped" if name in measurement.doubtful else ""
     return f"{count(measurement.counter_per_call(name), 3)} a call{spread}{doubt}"
 
 
@@ -93,7 +93,7 @@ def _repeats(measurement: Measurement) -> str:
     calls = f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
     coarse = sum(sample.coarse for sample in measurement.samples)
     by_coarse = (
-        f"; {coarse} by the device's slower clock, as the counter was not to be trusted" if coarse else ""
+        f"; {coarse} by the device's slower clock, since the counter was not reliable" if coarse else ""
     )
     return f"{len(measurement.samples)} of {calls} calls{by_coarse}"
 

@@ -53,11 +53,11 @@ class RemotePort:
             raise self._gone(error) from error
 
     def pull(self, line: ModemLine) -> None:
-        """As `SerialTransport.pull`. Raises ResetError."""
+        """Does the same as `SerialTransport.pull`. Raises ResetError."""
         self._pulse(line, up=True)
 
     def send_break(self) -> None:
-        """As `SerialTransport.send_break`. Raises ResetError."""
+        """Does the same as `SerialTransport.send_break`. Raises ResetError."""
         self._pulse("break_condition", up=True)
 
     def close(self) -> None:
@@ -96,7 +96,7 @@ def _not_opened(url: str, error: Exception) -> HarnessError:
     text = str(error)
     if any(word in text.lower() for word in _BUSY):
         return PortBusyError(f"{url} is in use", holders=[text])
-    step = "see that ser2net serves RFC 2217 there (telnet(rfc2217)) and that no other client has the port"
+    step = "check that ser2net serves RFC 2217 there (telnet(rfc2217)) and that no other client has the port"
     if "refused" in text:
         step = "start the server there, or correct the port's number"
     return PortGoneError(f"{url} can't be opened: {text}", stage="open link", next_step=step)

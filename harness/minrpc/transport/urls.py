@@ -28,7 +28,7 @@ _LAST_LINES: Final = 3
 
 
 def is_local_port(url: str) -> bool:
-    """True for a serial port of this machine: its path, or how it is found."""
+    """True for a serial port of this machine: its path, or its USB id or description."""
     return not url.startswith((_EXEC, "socket://", "rfc2217://", "unix://", "labgrid:"))
 
 
@@ -106,7 +106,7 @@ def _not_connected(url: str, error: OSError) -> LinkClosedError:
     elif isinstance(error, TimeoutError):
         reason, step = (
             f"no answer within {_CONNECT_S:g} s",
-            "see that the host is on and its port not filtered",
+            "check that the host is on and no firewall filters its port",
         )
     return LinkClosedError(f"{url} can't be reached: {reason}", stage="open link", next_step=step)
 
@@ -139,14 +139,15 @@ class CommandTransport(FdTransport):
         return error
 
     def read(self, timeout_s: float) -> bytes:
-        """As `FdTransport.read`; the error at its end holds the command's status and last lines."""
+        """The arrived bytes, see `Transport.read`; the error at the end has the command's status and last
+        lines."""
         try:
             return super().read(timeout_s)
         except LinkClosedError as error:
             raise self._explained(error) from error.__cause__
 
     def write(self, data: bytes, timeout_s: float) -> None:
-        """As `FdTransport.write`, with errors as `read` has them."""
+        """Write all of `data`; see `Transport.write`. The error at the end is the same as of `read`."""
         try:
             super().write(data, timeout_s)
         except LinkClosedError as error:

@@ -45,14 +45,15 @@ class DaskWorkers:
             self._client = self._dask.Client(address, timeout=_CONNECT_S)
         except (OSError, ValueError) as error:
             raise ConfigurationError(
-                f"no Dask scheduler answers at {address}: {error}", next_step="start one: dask scheduler"
+                f"no Dask scheduler answers at {address}: {error}",
+                next_step="start a scheduler: dask scheduler",
             ) from error
         threads = self._client.nthreads()
         if not threads:
             self._client.close()
             raise ConfigurationError(
                 f"the Dask scheduler at {address} has no workers",
-                next_step=f"start one: dask worker {address}",
+                next_step=f"start a worker: dask worker {address}",
             )
         self.ahead = 2 * sum(threads.values())
         self._kernel = kernel

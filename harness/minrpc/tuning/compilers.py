@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that compile and link candidates while devices measure others.
+"""Processes that compile and link candidates while devices measure earlier candidates.
 
 They are separate programs, not forks: they hold none of this process's devices and import nothing of the
 tuning program. They have their own process groups, so that Ctrl-C at a terminal does not reach their

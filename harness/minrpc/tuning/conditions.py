@@ -37,7 +37,7 @@ def condition(text: str, names: Collection[str]) -> Callable[[Mapping[str, str]]
         raise _refused(text, "it is not an expression") from error
     for node in ast.walk(tree):
         if not isinstance(node, _ALLOWED) or isinstance(node, ast.Pow | ast.LShift):
-            raise _refused(text, f"{ast.unparse(node)} has no place in it")
+            raise _refused(text, f"{ast.unparse(node)} is not allowed in it")
         if isinstance(node, ast.Name) and node.id not in names:
             raise _refused(text, f"there is no parameter {node.id}")
     code = compile(tree, "--where", "eval")

@@ -187,7 +187,7 @@ class Bench:
         try:
             took, _ = _time_of_empty_calls(self._device)
         except (*_CRASHES, DeadlineError, RemoteError) as error:
-            return f"after it the device's clock could not be read: {error.message}"
+            return f"the device's clock could not be read after it: {error.message}"
         if took <= 0 or abs(took - due) > _TIME_TOLERANCE[clock.mode] * due:
             return (
                 f"{_EMPTY_CALLS} empty calls take {took:,.0f} cycles of the device's clock after it, "
@@ -283,8 +283,8 @@ def _require_callable(library: LoadedLibrary, kernel: Kernel) -> None:
 def _fewest(measured: Measurement, number: int) -> float:
     """Cycles of a call, without the cost of measuring.
 
-    Under icount, a batch is rounded to whole instructions: the counter's phase, one tick, would make two runs
-    differ. Rounding needs ticks shorter than half an instruction.
+    Under icount, a batch is rounded to whole instructions: without rounding, the counter's phase of one tick
+    would make two runs differ. Rounding needs ticks shorter than half an instruction.
     """
     each = measured.clock.cycles_per_instruction
     if each is None:

@@ -30,7 +30,7 @@ class Kernel:
     source: its C file. function: its name in the file. arguments: numpy arrays and numbers for each call.
     check: computes the right results; None to accept every candidate. include: directories of headers.
     check_every: N to check every N-th candidate by number; 0 to check only the best, at the end.
-    number, repeat: of its time evaluator; the fastest repeat counts, since an interrupt may slow one.
+    number, repeat: for the time evaluator; the fastest repeat counts, since an interrupt may slow one.
     counters: names of counters, as for `measure`.
     objective: the quantity to minimize: time, or cycles by a core's table, which are then counted.
     rtol, atol: tolerances of floats.
@@ -51,7 +51,7 @@ class Kernel:
 
     @property
     def counted(self) -> tuple[str, ...] | Literal["all"]:
-        """The counters to measure: the requested ones, and those of the objective."""
+        """The counters to measure: the requested counters, and the counters of the objective."""
         if isinstance(self.counters, str):
             return "all"
         return tuple(dict.fromkeys((*self.counters, *(("cycles",) if self.objective == "cycles" else ()))))

@@ -179,7 +179,7 @@ class _Backend:
         self._timing = False
 
     def kernel_finished(self) -> bool:
-        """True: a call returns only when the kernel has finished."""
+        """Returns True: a call returns only when the kernel has finished."""
         return True
 
     def synchronize(self) -> None:

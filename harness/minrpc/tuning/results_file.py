@@ -28,7 +28,8 @@ _ANOTHER_FILE: Final = "begin another file by --results"
 
 
 class ResultsFile:
-    """The results of one platform in the file at `path`, to append to. Other platforms' may be in it, too.
+    """The results of one platform in the file at `path`, to append to. The file may have results of other
+    platforms, too.
 
     identity: hashes of the results' inputs, from `identity`.
     earlier: the space's results in the file; the last of a candidate counts. A line that was cut off when its
@@ -64,7 +65,8 @@ class ResultsFile:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise ConfigurationError(
-                f"{self._path}: another run is adding to it", next_step="wait for that, or name another file"
+                f"{self._path}: another run is adding to it",
+                next_step="wait for its end, or name another file",
             ) from error
         except OSError:  # The file system has no locks.
             return
@@ -121,7 +123,8 @@ def _line(where: str, content: bytes) -> dict[str, Any]:
         known = line["platform"], line[_IDENTITY]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigurationError(
-            f"{where} holds no result of `minrpc tune`, or one of an older version", next_step=_ANOTHER_FILE
+            f"{where} holds no result of `minrpc tune`, or a result of an older version",
+            next_step=_ANOTHER_FILE,
         ) from error
     if checksum != _checksum(line) or not isinstance(known[1], dict):
         raise ConfigurationError(
@@ -138,5 +141,6 @@ def _require_candidate(where: str, result: CandidateResult, space: Space) -> Non
     number = result.candidate.number
     if not 0 <= number < len(space) or result.candidate != space[number]:
         raise ConfigurationError(
-            f"{where} holds a result of another space", next_step="give the same --param and --flags as then"
+            f"{where} holds a result of another space",
+            next_step="give the same --param and --flags as for these results",
         )

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 from minrpc.errors import ConfigurationError
 from minrpc.tuning.candidates import CandidateResult, Space
 
-# Cycles of an invalid candidate for a search: more than any other's.
+# Cycles of an invalid candidate for a search: more than of any valid candidate.
 _WORST: Final = float("inf")
 
 

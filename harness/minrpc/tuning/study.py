@@ -33,9 +33,9 @@ class Study:
     """The results of a study.
 
     varied: names of the varied parameters, "platform" first. rows: a value for each column by name: the
-        varied ones, outcome, ticks of the device's clock and seconds of a call, code_bytes, stack_bytes,
-        counters. A failed measurement has its reason as outcome, and no numbers.
-    estimates: the source of core cycles and their error, a line, by platform; without cycles none.
+        varied parameters, outcome, ticks of the device's clock and seconds of a call, code_bytes,
+        stack_bytes, counters. A failed measurement has its reason as outcome, and no numbers.
+    estimates: the source of core cycles and their error, a line, by platform; empty without cycles.
     """
 
     varied: tuple[str, ...]
@@ -105,7 +105,7 @@ class Study:
         return lines
 
 
-# Columns besides those of parameters and counters.
+# Columns besides the columns of parameters and counters.
 _COLUMNS: Final = frozenset({"platform", "outcome", "ticks", "seconds", "code_bytes", "stack_bytes"})
 
 

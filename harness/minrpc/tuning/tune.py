@@ -26,7 +26,7 @@ log = logging.getLogger("minrpc.tuning")
 
 
 class Workers(Protocol):
-    """Protocol: judges candidates, on devices of this machine or of others."""
+    """Protocol: judges candidates, on devices of this machine or of other machines."""
 
     ahead: int
     """Number of queued candidates that keeps all devices busy."""
@@ -204,7 +204,8 @@ class Devices:
             self._results.put(error)
 
     def _hand_over(self, job: _Job, lost: BoardLostError) -> None:
-        """Queue the candidate for another board; with none left, its result on the lost board is final."""
+        """Queue the candidate for another board; if no board is left, its result on the lost board is
+        final."""
         with self._lock:
             self._left -= 1
             left = self._left

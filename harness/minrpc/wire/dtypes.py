@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """DLPack's data types: their four bytes on the wire, their names, and the numpy types that hold them.
 
-Names are TVM's: a kind and its bits, then `x` and the lanes when there is more than one: "int8", "float32x4",
+Names are TVM's: a kind and its bits, then `x` and the lanes for several lanes: "int8", "float32x4",
 "bfloat16", "bool", "handle". TVM from v0.21 on has a boolean of its own, of eight bits: "bool8" here.
 """
 
@@ -84,7 +84,7 @@ def parse_dtype(name: str) -> DataType:
     if not 1 <= bits <= 255 or not 1 <= lanes <= 65535:
         raise TypeError(f"{name!r}: bits are 1..255 and lanes 1..65535")
     if bits not in _PACKED and bits % 8:
-        raise TypeError(f"{name!r}: bits are 1, 2, 4, or those of whole bytes")
+        raise TypeError(f"{name!r}: bits are 1, 2, 4, or a multiple of 8")
     return DataType(TypeKind[kind.upper()], bits, lanes)
 
 

@@ -72,7 +72,7 @@ class CrcMismatch(NamedTuple):
 
 
 class ShortPacket(NamedTuple):
-    """A new frame started inside this one; `payload` holds its received bytes."""
+    """A new frame started inside this frame; `payload` holds the received bytes of this frame."""
 
     payload: bytes
 
@@ -147,7 +147,7 @@ class Deframer:
     def whole(self, data: bytes) -> bytes | None:
         """The payload, when `data` is exactly one undamaged frame without an escape, the usual case.
 
-        None for anything else; then nothing of `data` is consumed, and the caller passes it to `feed`.
+        None for other data, which is then not consumed, and the caller passes it to `feed`.
         """
         size = len(data)
         if (

@@ -23,7 +23,7 @@ class Heard(NamedTuple):
 def describe(heard: bytes, sent: Sequence[bytes], baud: int | None = None) -> Heard:
     """Distinguishes no bytes, the sent bytes themselves, readable text and other bytes.
 
-    sent: the starts of sessions that were sent. baud: the rate that was used; None for a link without one.
+    sent: the starts of sessions that were sent. baud: the rate that was used; None for a link without a rate.
     """
     if not heard:
         return Heard(

@@ -29,8 +29,8 @@ from minrpc.wire.values import (
 _U64 = Struct("<Q")
 _QUESTION = Struct("<QiI")
 
-# The most frequent replies are compared whole, not parsed: those of a function that returns nothing, and of
-# a function that returns an int, as n, the code, two values of type int, and the values.
+# The most frequent replies are compared whole, not parsed: the reply of a function that returns nothing, and
+# the reply of a function that returns an int, as n, the code, two values of type int, and the values.
 _NOTHING: list[Value] = [int(TypeCode.NULL), None]
 _INT = Struct("<QiiiiQq")
 _INT_HEAD = (_INT.size - _U64.size, RpcCode.RETURN, 2, TypeCode.INT, TypeCode.INT, TypeCode.INT)
@@ -43,7 +43,7 @@ class Return(NamedTuple):
 
 
 class RemoteException(NamedTuple):
-    """The device refused the request, or the function failed; `text` says why."""
+    """The device refused the request, or the function failed; `text` has the reason."""
 
     text: str
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests: the RPC packets that the client sends.
 
-    u64 n | i32 code | rest              n counts what follows it; one packet is one session message
+    u64 n | i32 code | rest              n counts the bytes after it; one packet is one session message
 
 `CallFunc` and the two copies have layouts of their own, every other request is a code and a packed sequence.
 """
@@ -80,7 +80,7 @@ class Shutdown(NamedTuple):
 
 
 class InitServer(NamedTuple):
-    """Says which protocol the client speaks, "0.7.0" or "0.8.0". TVM's clients never send it here."""
+    """Tells the device the client's protocol, "0.7.0" or "0.8.0". TVM's clients never send it here."""
 
     version: str
     args: Sequence[Argument] = ()
@@ -204,7 +204,7 @@ def _copy(tensor: DLTensor, nbytes: int, dialect: Dialect) -> bytes:
 
 
 def copy_overhead(ndim: int, dialect: Dialect) -> int:
-    """Bytes of a CopyToRemote that are counted by its n but are not data."""
+    """Bytes of a CopyToRemote that its n counts and that are not data."""
     copy = _COPY_0_7_0.size if dialect is Dialect.V0_7_0 else 40 + 8 * ndim
     return HEAD.size - _U64.size + copy
 

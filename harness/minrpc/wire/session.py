@@ -3,7 +3,7 @@
 
     u16 session id | u8 type | body           one message is the payload of one frame
 
-The id is the client's nonce in the low byte and the device's in the high one. The client opens with
+The id is the client's nonce in the low byte and the device's nonce in the high byte. The client opens with
 `terminate` and `start-session-init`; the device's `start-session-reply` completes the handshake.
 
 `ClientSession` holds no socket: `start`, `encode` and `terminate` return the bytes to send, `receive` takes
@@ -51,8 +51,8 @@ class MessageType(IntEnum):
 
     # This project's own too; sent only to devices whose info has version 3 or later.
     CHECKED = 0x14
-    """u32 CRC-32 of the RPC packet up to the data of its CopyToRemote, RPC packet. For a copy that is longer
-    than the device's receive buffer: the device writes it before the frame's CRC is known."""
+    """u32 CRC-32 of the RPC packet up to the data of its CopyToRemote, RPC packet. Used for a copy that is
+    longer than the device's receive buffer: the device writes it before the frame's CRC is known."""
 
 
 class SessionState(Enum):
@@ -106,7 +106,7 @@ class Log(NamedTuple):
 
 
 class Ignored(NamedTuple):
-    """A message that means nothing in this state, and why."""
+    """A message that means nothing in this state, and the reason."""
 
     message: bytes
     reason: str
@@ -130,7 +130,7 @@ class ClientSession:
     """One client's session over one link.
 
     new_nonce: gives the nonce of each start of a session, 1..255. Successive starts should differ.
-    deframer: the reader of the link; its counters tell how good the link is.
+    deframer: the reader of the link; its counters show the quality of the link.
     """
 
     def __init__(self, new_nonce: Callable[[], int], deframer: Deframer | None = None) -> None:
@@ -190,7 +190,7 @@ class ClientSession:
         self._fresh = True
 
     def receive_packet(self, data: bytes) -> bytes | list[SessionEvent]:
-        """As `receive`, but returns the packet itself if the next bytes are exactly one packet of the running
+        """Receives bytes, but returns the packet itself if they are exactly one packet of the running
         session."""
         payload = self.deframer.whole(data)
         if payload is None:

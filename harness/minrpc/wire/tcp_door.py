@@ -95,7 +95,7 @@ class Door:
 
 
 def answer_hello(text: str, code: int = MAGIC) -> bytes:
-    """The server's handshake. code: MAGIC, or why the client is refused."""
+    """The server's handshake. code: MAGIC, or the code of a refusal."""
     if code != MAGIC:
         return Struct("<i").pack(code)
     data = text.encode()
@@ -104,9 +104,9 @@ def answer_hello(text: str, code: int = MAGIC) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """The way in which a client packs values; answers to it use the same way.
+    """A client's packing of values; answers to it use the same packing.
 
-    name: for messages. The rest are the functions of `wire.ffi`, or those of `wire.replies` for one dialect.
+    name: for messages. The other fields are functions of `wire.ffi`, or of `wire.replies` for one dialect.
     """
 
     name: str

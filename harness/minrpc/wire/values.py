@@ -226,7 +226,7 @@ def decode_bytes(data: Buffer, offset: int, _: object = None) -> tuple[bytes, in
 
 
 def decode_text(data: Buffer, offset: int, _: object = None) -> tuple[str, int]:
-    """As `decode_bytes`, as text."""
+    """The text that `decode_bytes` finds as bytes."""
     text, end = decode_bytes(data, offset)
     return text.decode("utf-8", "surrogateescape"), end
 
@@ -285,7 +285,7 @@ def decode_sequence(data: Buffer, offset: int, dialect: Dialect) -> tuple[list[V
 
 
 def decode_whole_sequence(data: Buffer, offset: int, dialect: Dialect) -> list[Value]:
-    """As `decode_sequence`, for a sequence that must end where `data` does."""
+    """The values of a packed sequence that must end where `data` does."""
     values, end = decode_sequence(data, offset, dialect)
     if end != len(data):
         raise MalformedError(f"{len(data) - end} bytes too many after {len(values)} values")

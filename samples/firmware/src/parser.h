@@ -18,7 +18,7 @@ struct frame {
 
 typedef void on_frame(const struct frame *frame);
 
-/* Calls `seen` for each good frame. Returns the number of bytes that were no frame's. */
+/* Calls `seen` for each good frame. Returns the number of bytes outside frames. */
 uint32_t parse(const uint8_t *bytes, uint32_t n, on_frame *seen);
 
 #endif

@@ -9,7 +9,7 @@ struct ring {
 	uint8_t bytes[16];
 };
 
-/* Each returns how many bytes there was room for, or were there. */
+/* Each returns the number of bytes that it put in, or took out. */
 uint32_t ring_put(struct ring *ring, const uint8_t *data, uint32_t n);
 uint32_t ring_get(struct ring *ring, uint8_t *data, uint32_t n);
 

@@ -179,7 +179,7 @@ def test_a_tracker_that_dies_and_comes_back() -> None:
         tracker.wait_for(1)
         tracker.die()
         assert process.stdout is not None
-        assert "; the device comes back when it does" in process.stdout.readline()
+        assert "; the device is listed again when the tracker is back" in process.stdout.readline()
         again = TrackerModel(tracker.port)
         _, match_key = again.wait_for(1)
         with TvmClient(port, True, key=f"client:{match_key}") as client:
@@ -194,7 +194,7 @@ def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["serve", "--tvm-port", str(port)]) == 2
     output = capsys.readouterr().err
     assert f"can't listen at 127.0.0.1:{port}: Address already in use" in output
-    assert "name another port, or 0 for a free one" in output
+    assert "name another port, or 0 for a free port" in output
 
 
 @pytest.mark.parametrize(

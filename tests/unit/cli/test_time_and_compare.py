@@ -33,7 +33,7 @@ def test_arguments_as_they_are_typed() -> None:
         ("mine", [], "4", "the arguments of mine are not known"),
         ("add", ["x"], None, "neither an array nor a number"),
         ("add", ["float31[4]"], None, "float31 is no type"),
-        ("add", ["3"], "4", "--arg says it all"),
+        ("add", ["3"], "4", "--arg gives the shape and the type already"),
         ("add", [], "4,", "is no shape"),
     ],
 )

@@ -279,7 +279,7 @@ def test_reset_starts_a_new_session_and_old_arrays_say_so(bench: Bench) -> None:
     inc = library["inc"]
     bench.device.reset()
     for use in (array.numpy, lambda: inc(1), lambda: library["inc"]):
-        with pytest.raises(ValueError, match="of a session that has ended"):
+        with pytest.raises(ValueError, match="belonged to a session that has ended"):
             use()
     assert bench.device.system_lib()["inc"](1) == 2
 
@@ -385,7 +385,7 @@ def test_a_restart_begins_another_session_where_one_runs(bench: Bench) -> None:
     before = bench.device.sessions
     bench.device.rpc.restart()
     assert bench.device.sessions == before + 1
-    with pytest.raises(ValueError, match="of a session that has ended"):
+    with pytest.raises(ValueError, match="belonged to a session that has ended"):
         array.numpy()
 
 

@@ -369,7 +369,7 @@ def test_a_session_that_began_forgets_the_call_that_hung(bench: Bench) -> None:
 def test_an_object_of_an_older_session_is_refused_by_name(bench: Bench) -> None:
     array = bench.device.array(np.zeros(4, np.int8))
     bench.device.rpc.restart()
-    with pytest.raises(ValueError, match="of a session that has ended"):
+    with pytest.raises(ValueError, match="belonged to a session that has ended"):
         array.check(bench.device.rpc)
 
 

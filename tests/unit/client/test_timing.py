@@ -121,6 +121,6 @@ def test_an_option_that_there_is_not() -> None:
 
 @pytest.mark.parametrize("value", ["x", 1.5, None, True])
 @pytest.mark.parametrize("name", ["number", "repeat", "min_repeat_ms"])
-def test_an_option_is_a_whole_number(name: str, value: Any) -> None:  # noqa: ANN401 - what no annotation allows
+def test_an_option_is_a_whole_number(name: str, value: Any) -> None:  # noqa: ANN401 - also values of wrong types
     with pytest.raises(TypeError, match=f"{name} is a whole number, not "):
         EvaluatorOptions.of({name: value})

@@ -58,7 +58,7 @@ def test_secrets_take_their_whole_range_and_public_arguments_stay() -> None:
         assert call[2] == 7
     text = str(inputs)
     assert "all zeros, all ones" in text
-    assert "24 with one bit other" in text
+    assert "24 with one bit different" in text
     assert text.endswith("secret: key, salt; public: message, n")
 
 
@@ -73,7 +73,7 @@ def test_a_secret_of_one_byte_is_tried_with_single_bits_other() -> None:
     """Each kind's number is that of calls which are of that kind: a copy of the base is no difference."""
     tried = secret_inputs([np.uint8(0)], secret=[0])
     base, flipped = tried.calls[2][0], [call[0] for call in tried.calls[3:27]]
-    assert tried.kinds["with one bit other"] == len(flipped)
+    assert tried.kinds["with one bit different"] == len(flipped)
     assert {(value ^ base).bit_count() for value in flipped} == {1}
 
 

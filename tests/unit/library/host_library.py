@@ -62,7 +62,7 @@ class HostLibrary:
         """A struct by its tag or typedef."""
         return make_struct(self.declarations.types[name], name, values)
 
-    def call(self, name: str, *given: object) -> Any:  # noqa: ANN401 - what C returns
+    def call(self, name: str, *given: object) -> Any:  # noqa: ANN401 - a C function's result
         """Call the function through its thunk, in memory of this process."""
         plan = plan_call(self.functions[name], given, 8)
         memory = ctypes.create_string_buffer(max(plan.frame.size, 1) + 64)
@@ -74,7 +74,7 @@ class HostLibrary:
         plan.frame.take(memoryview(ctypes.string_at(base + begin, size)), begin, base, name)
         return plan.finish(result)
 
-    def call_thunk(self, name: str, arguments: Sequence[object]) -> Any:  # noqa: ANN401 - what C returns
+    def call_thunk(self, name: str, arguments: Sequence[object]) -> Any:  # noqa: ANN401 - a C function's result
         """Call the thunk as a device does. Raises RuntimeError with the thunk's text."""
         count = len(arguments)
         values, codes = (_Value * (count + 1))(), (ctypes.c_int * (count + 1))()

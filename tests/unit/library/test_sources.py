@@ -61,7 +61,7 @@ def test_a_directory_of_headers_that_is_missing_is_told(source: Path) -> None:
 
 
 @pytest.mark.parametrize("given", [5, None, [5]])
-def test_other_than_paths_is_told(given: Any) -> None:  # noqa: ANN401 - what no annotation allows
+def test_other_than_paths_is_told(given: Any) -> None:  # noqa: ANN401 - also values of wrong types
     with pytest.raises(TypeError, match="a path or a list of paths is expected, not "):
         Sources.of(given)
 

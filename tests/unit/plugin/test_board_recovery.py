@@ -84,7 +84,7 @@ def test_a_board_that_runs_another_build_is_flashed_once(other: Path) -> None:
     ("command", "message", "detail"),
     [
         ("sh -c 'echo no probe found; exit 3'", "the flash runner failed: exit status 3", "no probe found"),
-        ("true", "runs build .* after flashing, not", "are of one board"),
+        ("true", "runs build .* after flashing, not", "belong to the same board"),
     ],
 )
 def test_a_flash_that_fails_says_why_and_the_command(

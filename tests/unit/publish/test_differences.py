@@ -50,7 +50,7 @@ def test_tests_that_ended_otherwise_come_with_the_new_failures_first() -> None:
         late="failed",
     )
     assert differences(base, run).sentences() == [
-        "Tests: 2 newly failed; 1 no longer failed; 1 otherwise changed; 2 new; 1 gone"
+        "Tests: 2 newly failed; 1 no longer failed; 1 changed in another way; 2 new; 1 gone"
     ]
     (table,) = tables_of(base, run).values()
     assert table.rows[0][:3] == ["fails", "passed", "failed"]
@@ -101,7 +101,7 @@ def test_other_compilers_are_told_in_json_and_on_the_page() -> None:
     assert (change["base"], change["head"]) == ("-O2", "-Os")
     assert change["subject"].endswith(" on bare_mps2_an385")
     found = tables_of(RunRecord("", records=[base]), RunRecord("", records=[head]))
-    assert found["Built otherwise"].rows == [list(change.values())]
+    assert found["Built differently"].rows == [list(change.values())]
     assert comparison_json(compare([base], [base]))["built_otherwise"] == []
 
 

@@ -118,11 +118,11 @@ def test_other_flags_are_told_first() -> None:
     base = replace(item, code={"add": 30}, code_compiler=compiler, code_flags="-mthumb -O2 -DN=1")
     head = replace(base, code_flags="-mthumb -Os -DN=2")
     page = comparison_markdown(compare([base], [head]))
-    told = "- **built otherwise**: add(float32[1024], float32[1024], float32[1024]) on bare_mps2_an385: "
+    told = "- **built differently**: add(float32[1024], float32[1024], float32[1024]) on bare_mps2_an385: "
     assert page.index(f"{told}base `-O2 -DN=1`, head `-Os -DN=2`") < page.index("| call")
     assert "add loaded, GNU C17 12.2.1 -mthumb -Os -DN=2" in page
     for other in (base, counted([1000])):
-        assert "built otherwise" not in comparison_markdown(compare([base], [other]))
+        assert "built differently" not in comparison_markdown(compare([base], [other]))
     assert run_of(RunRecord("kept", records=[head]).to_json()).records == [head]
 
 
@@ -131,7 +131,7 @@ def test_another_compiler_of_the_firmware_is_told_once() -> None:
     assert base[0].firmware is not None
     newer = replace(base[0].firmware, compiler="GNU C11 14")
     page = comparison_markdown(compare(base, [replace(item, firmware=newer) for item in base]))
-    assert page.count("- **built otherwise**: firmware of bare_mps2_an385: base `") == 1
+    assert page.count("- **built differently**: firmware of bare_mps2_an385: base `") == 1
 
 
 def test_own_code_is_told_by_platform() -> None:

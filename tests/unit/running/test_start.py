@@ -316,7 +316,7 @@ def test_clocks_that_a_platform_has_not(bare: Firmware, posix: Firmware) -> None
     with pytest.raises(ConfigurationError, match="exact or wall"):
         start(bare.changed(timing="board"))
     unknown = of_platform(bare, replace(bare.platform, icount_shift=None))
-    with pytest.raises(ConfigurationError, match="nothing says how fast"):
+    with pytest.raises(ConfigurationError, match="nothing defines how fast"):
         start(unknown.changed(timing="exact"))
 
 

@@ -156,9 +156,9 @@ def _product(candidate: Candidate) -> int:
     [
         ("TI <", "not an expression"),
         ("TI < TK", "no parameter TK"),
-        ("__import__('os').getpid()", "no place in it"),
-        ("TI.real", "no place in it"),
-        ("TI ** 999999", "no place in it"),
+        ("__import__('os').getpid()", "not allowed in it"),
+        ("TI.real", "not allowed in it"),
+        ("TI ** 999999", "not allowed in it"),
         ("TI > 'a'", "for {'TI': '1'}"),
         ("TI / 0", "division by zero"),
         ("TI > 9", "no candidate is left"),

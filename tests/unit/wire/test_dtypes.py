@@ -116,7 +116,7 @@ def test_a_data_type_stays_what_it_is() -> None:
 
 @pytest.mark.parametrize("dtype", ["int9", "int3", "uint12", "float17", "int9x8"])
 def test_bits_that_nobody_packs_are_refused(dtype: str) -> None:
-    with pytest.raises(TypeError, match="bits are 1, 2, 4, or those of whole bytes"):
+    with pytest.raises(TypeError, match="bits are 1, 2, 4, or a multiple of 8"):
         to_dtype(dtype)
 
 

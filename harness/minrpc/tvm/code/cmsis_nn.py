@@ -2,8 +2,8 @@
 """Quantized operators that CMSIS-NN has: found in a Relax module, and replaced by calls of its kernels.
 
 TVM's importers write a quantized operator as dequantize, the operator on floats, quantize. TFLite and
-CMSIS-NN compute the same on integers: multipliers, shifts and bounds are those of TFLite's own kernels. An
-operator whose quantization does not map exactly stays with TVM's code, and `Replaced.left` has the reason.
+CMSIS-NN compute the same on integers: multipliers, shifts and bounds have the values of TFLite's own kernels.
+An operator whose quantization does not map exactly stays with TVM's code, and `Replaced.left` has the reason.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ Ints = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Bounds:
-    """zero: of the output's quantization. low, high: its elements' bounds, by an activation."""
+    """zero: the zero point of the output's quantization. low, high: its elements' bounds, by an
+    activation."""
 
     zero: int
     low: int = _INT8[0]
@@ -40,7 +41,8 @@ class Bounds:
 @dataclass(frozen=True)
 class Conv2D:
     """input, output: shapes, NHWC. kernel: height and width; stride and dilation likewise. padding: top and
-    left. depth: output channels for each input channel of a depthwise convolution; 0 for another."""
+    left. depth: output channels for each input channel of a depthwise convolution; 0 for other
+    convolutions."""
 
     input: tuple[int, ...]
     kernel: tuple[int, int]
@@ -163,7 +165,7 @@ class _Finder:
                 self._users.setdefault(variable, []).append(_op(binding.value))
         self._kernels = kernels
         self._left = left
-        # By the operator that makes an integer result, whose bounds a clip may narrow.
+        # Keyed by the operator that makes an integer result: a clip may narrow its bounds.
         self._bounded: dict[str, Callable[..., tuple[Kernel, list[Any]] | None]] = {
             "relax.quantize": self._quantize,
             "relax.nn.max_pool2d": self._maximum,
@@ -190,7 +192,7 @@ class _Finder:
         return relax.VarBinding(binding.var, relax.BlockBuilder().normalize(call))
 
     def _call(self, value: Any, *names: str) -> Any | None:  # noqa: ANN401
-        """The call of one of the operators whose result this is; None for another value."""
+        """The call that has this value as its result, if it is of these operators; None for another value."""
         found = self._values.get(value, value)
         return found if _op(found).removeprefix("relax.") in names else None
 

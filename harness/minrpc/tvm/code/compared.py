@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 TOLERANCE: Final = 1e-5
-"""Allowed relative error: float results differ by the order of additions and by the math library. For
-float16 it is two steps."""
+"""Allowed relative error: float results differ by the order of additions and by the math library. The limit
+of float16 is two of its steps."""
 
 
 WITNESS_TOLERANCE: Final = 1e-4
-"""Allowed relative error of floats against another program's, which orders all operations its own way."""
+"""Allowed relative error of floats against another program's, which orders all operations in its own way."""
 
 WITNESS_STEP: Final = 1e-6
-"""Allowed absolute error, about eight steps of a float32 at 1: of sigmoids whose values are all small."""
+"""Allowed absolute error, about eight steps of a float32 at 1: for sigmoids with small values only."""
 
 
 class OutputDifference(NamedTuple):
@@ -55,7 +55,8 @@ class OutputDifference(NamedTuple):
 
 
 def witnessed(given: npt.NDArray[Any], expected: npt.NDArray[Any], steps: int = 1) -> OutputDifference:
-    """The difference from another program's output. steps: allowed for integers, which it rounds its way."""
+    """The difference from another program's output. steps: allowed difference of integers, since that program
+    may round differently."""
     found = difference(given, expected)
     largest = float(np.max(np.abs(expected[np.isfinite(expected)]).astype(np.float64), initial=0.0)) or 1.0
     if given.dtype.kind == "b":

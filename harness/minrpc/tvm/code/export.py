@@ -85,7 +85,8 @@ def sources(plan: ModelPlan, *, quick: bool = False) -> dict[str, str]:
 def write(plan: ModelPlan, directory: Path, *, quick: bool = False) -> list[Path]:
     """Write the library into `directory`; returns the files. quick: see `weights`. Raises OSError."""
     texts = sources(plan, quick=quick)
-    # Beside the C files, which include them in quotes: so they can't shadow a program's own headers.
+    # These headers are beside the C files, which include them in quotes: they can't shadow a program's
+    # headers.
     for path in sorted((SUPPORT / "include").rglob("*.h")):
         texts[str("src" / path.relative_to(SUPPORT / "include"))] = path.read_text()
     for name, text in texts.items():
@@ -106,7 +107,7 @@ def header_source(plan: ModelPlan) -> str:
         (f"TVMGEN_{upper}_WORKSPACE_SIZE", str(plan.workspace_bytes)),
         (f"TVMGEN_{upper}_WORKSPACE_ALIGNMENT", str(ALIGNMENT)),
         (f"TVMGEN_{upper}_CONSTANT_SIZE", f"{plan.constant_bytes} /* all weights */"),
-        (f"TVMGEN_{upper}_OPERATORS", f"{len(plan.operators)} /* how many there are */"),
+        (f"TVMGEN_{upper}_OPERATORS", f"{len(plan.operators)} /* their number */"),
     ]
     defines = "\n".join(f"#define {key} {value}" for key, value in sizes)
     inputs = "\n".join(
@@ -125,7 +126,7 @@ def header_source(plan: ModelPlan) -> str:
 extern "C" {{
 #endif
 
-/* Of the model's file; of the code and the weights if the model was in no file. */
+/* The hash of the model's file, or of the code and the weights if the model was in no file. */
 #define TVMGEN_{upper}_MODEL_SHA256 "{plan.digest}"
 #define TVMGEN_{upper}_TVM_VERSION "{plan.origin.tvm}"
 
@@ -141,7 +142,8 @@ struct tvmgen_{name}_outputs {{
 }};
 
 #ifndef TVMGEN_{upper}_NO_STATIC_WORKSPACE
-/* In memory of the library's own, for one thread. Returns 0, or another number when an operator failed. */
+/* Runs the model in the library's own memory, for one thread. Returns 0, or another number when an operator
+ * failed. */
 int32_t tvmgen_{name}_run(const struct tvmgen_{name}_inputs *inputs,
 	const struct tvmgen_{name}_outputs *outputs);
 #endif
@@ -153,7 +155,7 @@ int32_t tvmgen_{name}_run(const struct tvmgen_{name}_inputs *inputs,
 int32_t tvmgen_{name}_run_in(const struct tvmgen_{name}_inputs *inputs,
 	const struct tvmgen_{name}_outputs *outputs, void *workspace);
 
-/* One operator, by its number: what it does in the model once all before it ran in the same workspace. */
+/* Runs one operator, by its number; the operators before it must have run in the same workspace. */
 int32_t tvmgen_{name}_operator(const struct tvmgen_{name}_inputs *inputs,
 	const struct tvmgen_{name}_outputs *outputs, void *workspace, int32_t number);
 
@@ -488,7 +490,7 @@ def weights(plan: ModelPlan, *, quick: bool = False) -> str:
     """
     parts = [
         f"{_LICENCE}#include <stdint.h>\n",
-        "/* For a section of its own: -DTVMGEN_WEIGHTS='__attribute__((section(\".rodata.weights\")))'. */",
+        "/* A section of its own: -DTVMGEN_WEIGHTS='__attribute__((section(\".rodata.weights\")))'. */",
         "#ifndef TVMGEN_WEIGHTS\n#define TVMGEN_WEIGHTS\n#endif\n",
     ]
     if quick:

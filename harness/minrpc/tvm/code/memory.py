@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places blocks with lifetimes into one piece of memory, so that only blocks that live at once are apart."""
+"""Places blocks with lifetimes into one piece of memory, so that only blocks that live at the same time have
+separate addresses."""
 
 from __future__ import annotations
 
@@ -22,11 +23,12 @@ _ORDERS: Final[Sequence[Callable[[Block], tuple[int, ...]]]] = (
     lambda block: (block.first, -block.size),
     lambda block: (-block.last, -block.size),
 )
-"""Each is the best for some models, and none for all."""
+"""Each order is the best for some models, and none for all models."""
 
 
 def placed(blocks: Sequence[Block]) -> list[int]:
-    """The offset of each block. Of several orders of placing, the one with the smallest end is taken."""
+    """The offset of each block. Several orders of placing are tried; the order with the smallest end is
+    taken."""
     found = [_in_order(blocks, order) for order in _ORDERS]
     return min(found, key=lambda offsets: size_of(blocks, offsets))
 
@@ -44,7 +46,7 @@ def most_alive(blocks: Sequence[Block]) -> int:
 
 
 def _in_order(blocks: Sequence[Block], order: Callable[[Block], tuple[int, ...]]) -> list[int]:
-    """Each block in the smallest gap that takes it, between the placed ones that live at the same time."""
+    """Each block in the smallest gap that takes it, between the placed blocks that live at the same time."""
     offsets: dict[int, int] = {}
     for number in sorted(range(len(blocks)), key=lambda number: order(blocks[number])):
         block = blocks[number]

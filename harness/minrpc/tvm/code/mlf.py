@@ -41,7 +41,7 @@ _U64: Final = Struct("<Q")
 _ARRAY_HEAD: Final = Struct("<QQiiiBBH")
 _WORKSPACE: Final = re.compile(r"TVMBackendAllocWorkspace\([^;]*?\(uint64_t\)(\d+)(?:ULL)?,")
 
-# With system-lib, they are in the file that starts the model.
+# With system-lib, these functions are in the file that starts the model.
 _REGISTRY: Final = re.compile(
     r"#include <tvm/runtime/crt/module\.h>.*?TVMSystemLibEntryPoint\(void\) \{.*?^\}$", re.M | re.S
 )
@@ -247,7 +247,7 @@ class _Graph:
 
 
 def _aot(archive: Archive, name: str) -> ModelPlan:
-    """A plan with the whole model as one operator, whose code calls the others."""
+    """A plan with the whole model as one operator: its code calls the operators."""
     main = archive.metadata["memory"]["functions"]["main"][0]
     inputs, outputs = main.get("inputs") or {}, main.get("outputs") or {}
     if not inputs or not outputs:
@@ -430,7 +430,7 @@ def _read_params(data: bytes) -> dict[str, npt.NDArray[Any]]:
     for _ in range(_few(number(), data)):
         magic, _reserved, _device, _id, ndim, *dtype = _ARRAY_HEAD.unpack(taken(_ARRAY_HEAD.size))
         if magic != _ARRAY:
-            raise ValueError("an array does not begin as one")
+            raise ValueError("an array does not begin as an array does")
         shape = tuple(number() for _ in range(_few(ndim, data)))
         host, lanes = to_numpy(DataType(*dtype))
         arrays.append(np.frombuffer(taken(number()), host).reshape(shape + lanes))

@@ -52,7 +52,8 @@ Weights = Literal["loaded", "image"]
 
 @dataclass(frozen=True)
 class OperatorTime:
-    """One operator of a run. function: TVM's name of the fused function. measurement: of it alone."""
+    """One operator of a run. function: TVM's name of the fused function. measurement: the time of this
+    operator alone."""
 
     function: str
     measurement: Measurement
@@ -71,8 +72,8 @@ class ModelRun:
         and of an empty call with the same arguments are subtracted: both would count once for each operator.
     code_bytes: size of the library's functions and their constants, without weight_bytes. static_bytes: size
         of its variables. Both as linked, see `linked_sizes`, without the code that calls the library.
-    workspace_bytes: size of storages and workspaces. least_workspace_bytes: what lives at once of it, at the
-        most. io_bytes: size of inputs and outputs.
+    workspace_bytes: size of storages and workspaces. least_workspace_bytes: the most bytes of the workspace
+        that are in use at once. io_bytes: size of inputs and outputs.
     """
 
     name: str
@@ -133,7 +134,7 @@ class LoadedModel:
         return self._run(*self._placed(inputs))
 
     def step_by_step(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
-        """As `run`, with a call from the host for each operator. Raises as `run` does."""
+        """One inference, with a call from the host for each operator. Raises as `run` does."""
         given, taken, there = self._placed(inputs)
         for number, operator in enumerate(self.plan.operators):
             status = self.library[f"tvmgen_{self.plan.name}_operator"](given, taken, self._workspace, number)
@@ -350,7 +351,7 @@ class Model:
 
     onnx: the source ONNX model, with its shapes and constants fixed; else None.
     tflite: the TFLite file that it is from; else None. kernels: names of the operators of CMSIS-NN.
-    left: quantized operators that stay with TVM where CMSIS-NN is used, with reasons.
+    left: quantized operators that stay with TVM although CMSIS-NN is used, with reasons.
     """
 
     module: Any
@@ -426,9 +427,10 @@ class Model:
 
     @property
     def litert_steps(self) -> int:
-        """Allowed difference from LiteRT, in steps of an integer: one for each operator of other rounding.
+        """Allowed difference from LiteRT, in steps of an integer: one for each operator that rounds
+        differently.
 
-        Dense layers of CMSIS-NN do, since they round twice, as TFLite Micro does; so do TVM's floats.
+        CMSIS-NN's dense layers do, since they round twice, as TFLite Micro does; TVM's floats do, too.
         """
         functions = [operator.function for operator in self.plan.operators]
         return sum("_dense_" in name or "quantize" in name for name in functions)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Modules that TVM generated, loaded into a running device: C code, objects, archives of `export_library`.
 
-TVM has had two calling conventions. Before v0.21, a function `f` is TVM's packed C function of that name,
-which the device calls directly. Since then, it is `__tvm_ffi_f` and takes an array of TVMFFIAny: a small
+TVM has had two calling conventions. Until v0.20, a function `f` is TVM's packed C function of that name,
+which the device calls directly. From v0.21 on, it is `__tvm_ffi_f` and takes an array of TVMFFIAny: a small
 adapter, compiled with the module, converts the device's call.
 """
 
@@ -92,7 +92,7 @@ void TVMFFIErrorSetRaisedFromCStr(const char *kind, const char *message)
 }
 
 #ifdef __arm__
-/* Of Arm's run-time ABI; GCC's library has them by other names. Their arguments are in core registers. */
+/* Functions of Arm's run-time ABI; GCC's library has other names. Arguments are in core registers. */
 #define CORE_REGISTERS __attribute__((pcs("aapcs")))
 
 extern CORE_REGISTERS float __gnu_h2f_ieee(unsigned short);
@@ -109,7 +109,7 @@ CORE_REGISTERS unsigned short __aeabi_f2h(float number)
 }
 #endif
 
-/* An argument's type index by its type code; -1 for what has none. */
+/* An argument's type index by its type code; -1 for a code without a type index. */
 static int index_of(int code)
 {
 	static const signed char indices[] = {1, 1, 3, 4, 0, 5, 6, 7, -1, -1, -1, 8, -1, -1, -1, 2};
@@ -166,7 +166,7 @@ def load_tvm(
 def load_module(
     session: Session, name: str, content: bytes, *, firmware: Firmware | None = None
 ) -> TvmLibrary:
-    """As `load_tvm`, with a file's name and content."""
+    """Does the same as `load_tvm`, with a file's name and content."""
     toolset = toolset_of(firmware or firmware_of(session))
     compiled, names = compile_module(name, content, toolset)
     return TvmLibrary(session, load_compiled(session, compiled, toolset), names)

@@ -87,7 +87,7 @@ def _onnx(path: Path, shapes: Shapes, constants: Constants) -> Imported:
     try:
         with warnings.catch_warnings(
             action="ignore"
-        ):  # Raised by ONNX's checker, for faults that onnxruntime accepts.
+        ):  # ONNX's checker raises this error for faults that onnxruntime accepts.
             module = from_onnx(model, keep_params_in_input=False)
     except Exception as error:  # TVM's importer raises any class.
         raise ModelError(
@@ -108,7 +108,7 @@ def _tflite(path: Path) -> Imported:
     def load(name: str) -> Any:  # noqa: ANN401
         data = Path(name).read_bytes()
         if data[4:8] != b"TFL3":
-            raise ValueError("it does not begin as one")
+            raise ValueError("it does not begin as a TFLite file")
         return Stateless(data, field_names)
 
     model = _loaded(path, "TFLite", load)

@@ -20,8 +20,7 @@ from minrpc.tvm.code.relax import told_by_tvm, tvm
 _AFTER_END_S: Final = 2.0
 _BY_INPUTS: Final = (signal.SIGFPE, signal.SIGSEGV, signal.SIGBUS)
 _OTHER_INPUTS: Final = (
-    "give inputs that it can take, --inputs FILE.npz: it divided integers by zero, or took an index "
-    "out of range"
+    "give other inputs, --inputs FILE.npz: the model divided integers by zero, or used an index out of range"
 )
 
 

@@ -26,7 +26,7 @@ from minrpc.wire.dtypes import BOOLEAN, DataType, to_dtype
 
 _WORKSPACE: Final = re.compile(r"TVMBackendAllocWorkspace\([^;]*?\(uint64_t\)(\d+)(?:ULL)?,")
 _FUNCTION: Final = re.compile(r"int32_t __tvm_ffi_(\w+)\(void\* self_handle[^;{]*\) \{$(.*?)^\}", re.M | re.S)
-# Matches neither the function of that name, nor a part of another name or of a text.
+# It matches neither the function of that name, nor a part of another name or of a text.
 _SPECIAL: Final = re.compile(r'(?<![\w."])(inff?|nanf?)(?![\w("])')
 
 _ALLOCATION: Final = "relax.builtin.alloc_tensor"
@@ -44,7 +44,8 @@ def tvm() -> Any:  # noqa: ANN401 - TVM has no types
 
 @contextmanager
 def told_by_tvm(what: str) -> Iterator[None]:
-    """Context of calls to TVM: turns TVM's errors into ModelError, with `what` and TVM's first line."""
+    """Context of calls to TVM: turns TVM's errors into ModelError, with the text `what` and TVM's first
+    line."""
     try:
         yield
     except HarnessError:

@@ -46,7 +46,7 @@ _RISCV: Final = {32: "riscv32-unknown-elf", 64: "riscv64-unknown-elf"}
 
 
 def llvm_target(what: Session | Firmware | Target | str) -> Any:  # noqa: ANN401
-    """The `tvm.target.Target` that makes LLVM generate code for `what`: a device, a firmware, or a platform.
+    """The `tvm.target.Target` that makes LLVM generate code for a device, a firmware, or a platform.
 
     A platform's firmware is built first, since the build has the core and its options.
 
@@ -138,7 +138,7 @@ def misfit(toolset: Toolset, used: Iterable[str]) -> str:
             return f"calls {called} by no EABI's convention: its triple should have four words"
     in_floats = re.fullmatch(r"i?lp(32|64)[fdq]", _value(toolset, "-mabi="))
     if machine == "EM_RISCV" and in_floats and _HALF.intersection(used):
-        return "computes with float16, which TVM converts in other registers than LLVM has it in on this core"
+        return "computes with float16, which TVM passes in other registers than LLVM does on this core"
     return ""
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LiteRT on this machine: its reference kernels compute a TFLite file as it is, a second witness."""
+"""LiteRT on this machine: its reference kernels compute an unchanged TFLite file, as a second witness."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from minrpc.errors import ConfigurationError
 
 
 def outputs_of(path: Path, inputs: Sequence[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
-    """LiteRT's outputs, by its reference kernels, which round as those of microcontrollers do.
+    """LiteRT's outputs, by its reference kernels, which round as kernels for microcontrollers do.
 
     Raises ConfigurationError if LiteRT is not installed.
     """

@@ -118,7 +118,7 @@ def _classes(graph: Graph, node: NodeProto, given: Mapping[str, Any], scores: st
 
 
 def _two_classes(graph: Graph, node: NodeProto, given: Mapping[str, Any], score: str, bound: float) -> None:
-    """Outputs of a classifier with one score for two labels, the second where it is above `bound`."""
+    """Outputs of a classifier with one score for two labels: above `bound` it means the second."""
     above = graph.node("Greater", score, graph.constant([bound], np.float32))
     _labelled(graph, node, given, graph.reshaped(graph.cast(above, TensorProto.INT64), (-1,)))
     if given.get("post_transform", "NONE") == "NONE" and bound:

@@ -39,17 +39,17 @@ REWRITTEN: Final[dict[str, Rewriting]] = {
 """Operators that are rewritten, by name."""
 
 _LEAST_OPSET: Final = 10
-"""Older operators take numbers as attributes that the rewritten nodes have as inputs."""
+"""Older operators take some numbers as attributes; the rewritten nodes have these numbers as inputs."""
 
 
 def fixed(model: ModelProto, shapes: Shapes, constants: Mapping[str, npt.NDArray[Any]]) -> ModelProto:
     """A copy of the model with constants in place of some inputs, and known shapes of the others.
 
-    shapes: of inputs that have none, or extents of named dimensions. An extent that nothing else gives is 1
-        where it is the first of its input, the batch. constants: by input; of any type.
+    shapes: of inputs that have none, or extents of named dimensions. An unknown extent is 1 if it is the
+        first of its input, the batch. constants: by input; of any type.
 
     Raises ConfigurationError for a name that is no input, and a shape or type that does not fit; for a shape
-    that stays unknown the next step is the option to give.
+    that stays unknown, the next step names the option to give.
     """
     model = _copy(model)
     bound = {item.name for item in model.graph.initializer}
@@ -107,7 +107,8 @@ def _bind(model: ModelProto, item: ValueInfoProto, value: npt.NDArray[Any]) -> N
 
 
 def _extents(given: Mapping[str, ValueInfoProto], shapes: Shapes) -> dict[str, int]:
-    """The extents of named dimensions: those that `shapes` names, those of its shapes, and 1 for a batch."""
+    """The extents of named dimensions: the extents that `shapes` names, the extents in its shapes, and 1 for
+    a batch."""
     named = {
         extent.dim_param
         for item in given.values()
@@ -151,7 +152,7 @@ def _fix(item: ValueInfoProto, shape: Sequence[int] | None, extents: Mapping[str
             if size not in (None, extent.dim_value):
                 raise ConfigurationError(
                     f"the input {item.name} is {shown}: dimension {number} can't be {size}",
-                    next_step="correct --shape: numbers that the model has stay",
+                    next_step="correct --shape: it can't change the model's own numbers",
                 )
             continue
         if size is None and number > 0:
@@ -179,7 +180,7 @@ def _template(item: ValueInfoProto) -> str:
 
 
 def prepared(model: ModelProto) -> tuple[ModelProto, str]:
-    """The model folded, and without operators of `REWRITTEN`; and why it was not folded, "" if it was.
+    """The folded model without operators of `REWRITTEN`; and the reason why it was not folded, "" if it was.
 
     Raises ModelError for a layer that can't be rewritten, ConfigurationError if the cache can't be written.
     """
@@ -211,11 +212,13 @@ def way_round(model: ModelProto, why: str) -> str:
         if node.op_type in ("If", "Loop"):
             name = _origin(node.input[:1] if node.op_type == "If" else node.input[:2], made, inputs)
             if name:
-                return f"--constant {name}=VALUE: {node.op_type} {node.name} hangs on this input"
+                return f"--constant {name}=VALUE: {node.op_type} {node.name} depends on this input"
         for number in _SHAPES_OF.get(node.op_type, ()):
             name = _origin(node.input[number : number + 1], made, inputs)
             if name:
-                return f"--constant {name}=N,...: the shape that {node.op_type} {node.name} makes hangs on it"
+                return (
+                    f"--constant {name}=N,...: the shape that {node.op_type} {node.name} makes depends on it"
+                )
     for name in sorted(operators & set(_WAYS)):
         return f"{name}: {_WAYS[name]}"
     return "leave the operator out when the model is exported, or compute it in C before or after the model"
@@ -240,11 +243,11 @@ _WAYS: Final = {
     "SVMClassifier": "train sklearn.svm.LinearSVC, or sklearn.linear_model.SGDClassifier, in its place",
     "Gradient": "export the model for inference, not for training",
 }
-"""Ways round operators that TVM's importer lacks."""
+"""Advice for operators that TVM's importer lacks."""
 
 
 def _origin(names: Sequence[str], made: Mapping[str, NodeProto], inputs: set[str]) -> str:
-    """The first input that some tensors are computed from, "" if there is none."""
+    """The first input that some tensors are computed from, "" if there is no such input."""
     waiting, seen = list(names), set[str]()
     while waiting:
         name = waiting.pop()

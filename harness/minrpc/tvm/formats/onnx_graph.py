@@ -78,7 +78,7 @@ class Graph:
         return self.node("Cast", name, gives=gives, to=dtype)
 
     def reduced(self, operator: str, name: str, axis: int, keepdims: int = 1) -> str:
-        """`name` without an axis, or with one of one element. Where the axis is written changed."""
+        """`name` without an axis, or with an axis of one element. ONNX has changed the place of the axis."""
         since = 13 if operator == "ReduceSum" else 18
         if self.opset < since:
             return self.node(operator, name, axes=[axis], keepdims=keepdims)

@@ -12,7 +12,7 @@ from minrpc.errors import ModelError
 from minrpc.tvm.formats.onnx_graph import Graph, attributes
 
 MOST_OF_THE_TOP: Final = 64
-"""Each element that TopK selects is operators of its own, over all elements."""
+"""Each element that TopK selects needs its own operators, over all elements."""
 
 
 def rewrite_non_zero(graph: Graph, node: NodeProto) -> None:
@@ -28,9 +28,9 @@ def rewrite_non_zero(graph: Graph, node: NodeProto) -> None:
 
 
 def rewrite_top_k(graph: Graph, node: NodeProto) -> None:
-    """The largest element, then the largest of the others, and so on; of equal elements the first.
+    """Selects the largest element, then the largest of the rest, and so on; the first of equal elements.
 
-    Where fewer elements than wanted are finite, indices of the rest are not ONNX's.
+    If fewer elements than wanted are finite, the remaining indices differ from ONNX's.
     """
     given = attributes(node)
     shape = graph.shape(node.input[0])

@@ -13,7 +13,7 @@ from minrpc.errors import ModelError
 from minrpc.tvm.formats.onnx_graph import Graph, attributes
 
 MOST_STEPS: Final = 512
-"""Each step is operators of its own."""
+"""Each step needs its own operators."""
 
 _ACTIVATIONS: Final = ("Sigmoid", "Tanh", "Relu", "Softsign", "Softplus")
 

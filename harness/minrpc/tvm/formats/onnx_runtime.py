@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """onnxruntime on this machine: folds a model's constants, and is a second witness of its outputs.
 
-Its basic optimizations leave ONNX's own operators only. Without it a model is imported as it is.
+Its basic optimizations leave ONNX's own operators only. Without onnxruntime a model is imported unchanged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NOT_INSTALLED: Final = "onnxruntime is not installed"
 
 
 def folded(model: ModelProto) -> tuple[ModelProto, str]:
-    """The model after onnxruntime's basic optimizations; as it was, and the reason, where that can't be.
+    """The model after onnxruntime's basic optimizations; if they fail, the unchanged model and the reason.
 
     Raises ConfigurationError if the cache can't be written.
     """
@@ -42,7 +42,8 @@ def folded(model: ModelProto) -> tuple[ModelProto, str]:
 
 
 def outputs_of(model: ModelProto, inputs: Mapping[str, npt.NDArray[Any]]) -> list[Any]:
-    """onnxruntime's outputs of a model that is not optimized; empty if it is not here, or can't run it.
+    """onnxruntime's outputs of a model that is not optimized; empty if onnxruntime is not installed, or can't
+    run the model.
 
     inputs: by name; inputs that the model does not have are left out.
     """

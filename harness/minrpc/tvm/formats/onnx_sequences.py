@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sequences of tensors, where constants say which element is meant: each operator then only renames tensors.
+"""Sequences of tensors, with positions that are constants: each operator then only renames tensors.
 
 TVM's importer silently uses another position for a position that it does not know.
 """
@@ -61,7 +61,9 @@ def _split(graph: Graph, node: NodeProto) -> None:
     if not single:
         wanted = graph.value(node.input[1])
         if wanted is None:
-            raise ModelError(f"the operator {node.op_type} {node.name} splits by what the model's inputs say")
+            raise ModelError(
+                f"the operator {node.op_type} {node.name} splits at positions from the model's inputs"
+            )
         whole, rest = divmod(shape[axis], int(wanted)) if wanted.ndim == 0 else (0, 0)
         sizes = wanted.tolist() if wanted.ndim else [int(wanted)] * whole + [rest] * bool(rest)
     ends = np.cumsum(sizes).tolist()
@@ -75,7 +77,7 @@ def _elements(graph: Graph, node: NodeProto) -> list[str]:
     found = graph.sequences.get(node.input[0])
     if found is None:
         raise ModelError(
-            f"the operator {node.op_type} {node.name} takes a sequence that the model's inputs make"
+            f"the operator {node.op_type} {node.name} takes a sequence that depends on the model's inputs"
         )
     return found
 
@@ -87,7 +89,7 @@ def _position(graph: Graph, node: NodeProto, number: int, count: int, end: int |
         name = node.input[number]
         raise ModelError(
             f"the operator {node.op_type} {node.name} takes the position {name}, no constant in range",
-            next_step=f"--constant {name}=N makes it one, if it is an input",
+            next_step=f"--constant {name}=N makes it a constant, if it is an input",
         )
     return int(value) + (count if value < 0 else 0)
 

@@ -93,7 +93,7 @@ def _comparison(node: NodeProto, given: Mapping[str, Any]) -> str:
     found = {_MODES[mode][0] for mode in modes if mode in _MODES}
     if modes - set(_MODES) or len(found) > 1 or any(given.get("nodes_missing_value_tracks_true", ())):
         raise ModelError(
-            f"{node.op_type} {node.name} compares in several ways, or leads missing values elsewhere: "
+            f"{node.op_type} {node.name} has several comparisons, or a branch for missing values: "
             f"{', '.join(sorted(modes))}"
         )
     return found.pop() if found else "LessOrEqual"

@@ -9,7 +9,7 @@ import tflite
 
 from minrpc.errors import ModelError
 
-# They take elements elsewhere: TVM's converter has them, and refuses them for quantized tensors.
+# These operators only move elements: TVM's converter has them, and refuses quantized tensors.
 _MOVING: Final = ("GATHER", "REVERSE_V2", "SPLIT", "SPLIT_V", "STRIDED_SLICE", "TILE", "UNPACK")
 
 

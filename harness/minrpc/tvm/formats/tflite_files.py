@@ -32,7 +32,7 @@ class Stateless(tflite.Model):  # type: ignore[misc]
     """
 
     def __init__(self, data: bytes, named: Callable[[Sequence[str]], Sequence[str]]) -> None:
-        """named: names of inputs for the importer, which puts them into C as they are, by those of the file.
+        """named: names of inputs by the file's names, for the importer, which puts them unchanged into C.
 
         Raises ModelError for variables that can't be inputs and outputs.
         """

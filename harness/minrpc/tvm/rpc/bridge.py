@@ -89,7 +89,7 @@ class Bridge:
         }
         self._own_names = list(self._own)
         self._kinds: dict[int, TypeCode] = {}
-        # A client may release a module and keep using the functions that it got from the module.
+        # A client may release a module and continue to use the module's functions.
         self._uses: Counter[int] = Counter()
         self._modules_of: dict[int, int] = {}
         self._left: set[int] = set()
@@ -156,7 +156,7 @@ class Bridge:
         )
 
     def _attribute(self, args: Sequence[Argument]) -> Value:
-        """A device's attribute. As TVM's own CPU device, it only has existence and memory."""
+        """A device's attribute. Like TVM's own CPU device, it only has existence and memory."""
         kind = args[1] if len(args) == 2 else None
         if kind == _EXISTS:
             return 1

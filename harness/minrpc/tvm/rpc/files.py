@@ -83,7 +83,7 @@ class Files:
 
 
 def _name(args: Sequence[Argument]) -> str:
-    """A file's name; it is no path, so that a client can't name files of this machine."""
+    """A file's name; a path is refused, so that a client can't name files of this machine."""
     name = args[0] if args else None
     if not isinstance(name, str) or Path(name).name != name or name in ("", ".", ".."):
         raise ValueError(f"a file is named without a directory, not {name!r}")

@@ -47,7 +47,7 @@ class PipeStream:
             rest = rest[os.write(self._writer, rest) :]
 
     def shutdown(self, how: int, /) -> None:
-        """No-op: the server shuts a stream down only at a session's time limit, and here is none."""
+        """No-op: the server shuts a stream down only at a session's time limit, and this session has none."""
 
 
 def main(argv: Sequence[str]) -> int:

@@ -69,7 +69,7 @@ class OwnedDevice:
 
 @contextmanager
 def session(device: Device) -> Iterator[Any]:
-    """A `tvm.rpc.RPCSession` on `device`, for the block; the device's own session starts anew after it.
+    """A `tvm.rpc.RPCSession` on `device`, for the block; after it the device gets a new session of its own.
 
     Within the block `device` itself can't be used: that raises ConfigurationError.
 

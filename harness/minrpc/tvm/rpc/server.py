@@ -103,7 +103,7 @@ class Server:
                 tracker.look()
         except LinkClosedError as error:
             tracker.close()
-            self.say(f"{error.message}; the device comes back when it does")
+            self.say(f"{error.message}; the device is listed again when the tracker is back")
         except ConfigurationError:
             tracker.close()  # The tracker is not back yet.
 
@@ -154,7 +154,7 @@ class Server:
 
 @dataclass(frozen=True)
 class Service:
-    """Serves one connected client, on any stream. The fields are those of `Server`."""
+    """Serves one connected client, on any stream. Its fields have the same meaning as in `Server`."""
 
     source: DeviceSource
     say: Callable[[str], None]
@@ -232,7 +232,7 @@ def listen(address: str, port: int) -> socket.socket:
         number = getattr(error, "errno", None)
         why = os.strerror(number) if number and number > 0 else str(error)
         raise ConfigurationError(
-            f"can't listen at {address}:{port}: {why}", next_step="name another port, or 0 for a free one"
+            f"can't listen at {address}:{port}: {why}", next_step="name another port, or 0 for a free port"
         ) from error
 
 

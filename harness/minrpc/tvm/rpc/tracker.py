@@ -55,7 +55,7 @@ class Tracker:
     _unused: int = field(default=0, init=False)
 
     def __enter__(self) -> Self:
-        """As `connect`."""
+        """Register, as `connect` does."""
         self.connect()
         return self
 
@@ -82,7 +82,7 @@ class Tracker:
             self.close()
             raise ConfigurationError(
                 f"no tracker at {where}: {error.strerror or error}",
-                next_step="start one: python -m tvm.exec.rpc_tracker --host 127.0.0.1 --port 9190",
+                next_step="start a tracker: python -m tvm.exec.rpc_tracker --host 127.0.0.1 --port 9190",
             ) from error
         except BaseException:
             self.close()
