@@ -36,6 +36,15 @@ def test_commands_and_options_of_a_page_exist(page: Path) -> None:
             compile(block.text, where, "exec")
 
 
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "DESIGN.md"], ids=lambda page: page.name)
+def test_tables_of_a_page_are_whole(page: Path) -> None:
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for table in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE):
+        rows = [re.sub(r"`[^`]*`", "", row).count("|") for row in table.splitlines()]
+        assert rows == [rows[0]] * len(rows), table
+        assert re.match(r".*\n\|[ :|-]+\|\n", table), f"a row that belongs to no table: {table}"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_is_true(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
