@@ -140,6 +140,10 @@ def _library_options(platform: Platform) -> list[str]:
     return [*options, f"-DMINRPC_PYTHON={sys.executable}", f"-DMINRPC_PACKAGE={package}"]
 
 
+def _link_option(platform: Platform) -> list[str]:
+    return [] if platform.firmware_link == "uart" else [f"-DMINRPC_LINK={platform.firmware_link}"]
+
+
 def outcome_of(platform: Platform, build_dir: Path) -> BuildOutcome:
     """Zephyr's facts about running the build under QEMU; empty for other ports."""
     if platform.port != "zephyr" or platform.starts != "qemu":
@@ -170,7 +174,7 @@ def _cmake_recipe(platform: Platform, root: Path) -> Recipe:
     ports = root / "zephyr-app" / "ports"
     source = ports / platform.port
     compiler = debian_compiler(platform.arch)
-    options = [_COMPILE_COMMANDS, *cmake_options(platform)]
+    options = [*_link_option(platform), *cmake_options(platform)]
     configure = (
         find_tool("cmake"),
         "-S",

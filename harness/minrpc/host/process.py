@@ -139,8 +139,7 @@ class TextTail:
 
 
 def output_tail(process: subprocess.Popen[bytes], name: str) -> TextTail:
-    """The output of a process that `spawn` started, or the standard error of a process that `spawn_linked`
-    started."""
+    """The output of a process that `spawn` started, or its standard error if it has a link."""
     pipe = process.stdout or process.stderr
     assert pipe is not None
     return TextTail(pipe, name)
@@ -149,6 +148,7 @@ def output_tail(process: subprocess.Popen[bytes], name: str) -> TextTail:
 def spawn(
     argv: Sequence[str],
     *,
+    link: int | None = None,
     pass_fds: Sequence[int] = (),
     on_one_cpu: bool = False,
     ends_itself: bool = False,
@@ -156,13 +156,24 @@ def spawn(
     """Start `argv` in its own process group; the kernel kills it when this process ends.
 
     It has no input; its standard output and error both go to its `stdout` pipe.
+    link: an open file that is its standard input and output; only errors then go to a pipe, `stderr`.
     on_one_cpu: all its threads share one of the CPUs that this process may use; each process gets the next
         CPU.
     ends_itself: the program itself has the kernel kill it when this process ends. The child then runs no code
         of ours, so this process is not copied first, which takes milliseconds.
     """
     cpu = _next_cpu() if on_one_cpu else None
-    return _start(argv, output=subprocess.PIPE, pass_fds=pass_fds, cpu=cpu, ends_itself=ends_itself)
+    if link is None:
+        return _start(argv, output=subprocess.PIPE, pass_fds=pass_fds, cpu=cpu, ends_itself=ends_itself)
+    return _start(
+        argv,
+        input_from=link,
+        output=link,
+        errors=subprocess.PIPE,
+        pass_fds=pass_fds,
+        cpu=cpu,
+        ends_itself=ends_itself,
+    )
 
 
 def _next_cpu() -> int:
@@ -204,11 +215,6 @@ def spawn_logged(
 def spawn_on(argv: Sequence[str], terminal: int) -> subprocess.Popen[bytes]:
     """As `spawn`, with the open file `terminal` as its input, output and errors."""
     return _start(argv, input_from=terminal, output=terminal, pass_fds=())
-
-
-def spawn_linked(argv: Sequence[str], link: int) -> subprocess.Popen[bytes]:
-    """As `spawn`, with the open file `link` as its standard input and output; errors go to its pipe."""
-    return _start(argv, input_from=link, output=link, errors=subprocess.PIPE, pass_fds=())
 
 
 def _start(

@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from dataclasses import dataclass
 
 from minrpc.errors import HarnessError
 from minrpc.targets import Link
 from minrpc.transport import FdTransport, SocketTransport, set_raw
+
+if sys.platform != "win32":
+    import termios
 
 
 @dataclass
@@ -33,6 +37,14 @@ class LinkPair:
         """Close both ends."""
         self.release_device_end()
         self.transport.close()
+
+
+def limit_reads(pty: FdTransport, tenths: int) -> None:
+    """Let each read(2) of the device's end of `pty` return after so many tenths of a second, also without
+    bytes."""
+    attributes = termios.tcgetattr(pty.fileno())
+    attributes[6][termios.VMIN], attributes[6][termios.VTIME] = 0, tenths
+    termios.tcsetattr(pty.fileno(), termios.TCSANOW, attributes)
 
 
 def open_pair(kind: Link) -> LinkPair:

@@ -12,23 +12,28 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from minrpc.counters import QemuCounters
-from minrpc.errors import HarnessError, QemuMissingError
+from minrpc.errors import ConfigurationError, HarnessError, QemuMissingError
 from minrpc.firmware.firmware import Firmware
 from minrpc.host.deadline import Deadline, ProcessClock
 from minrpc.host.process import TextTail, output_tail, spawn
 from minrpc.running.device import RunningDevice
-from minrpc.running.links import LinkPair, open_pair
+from minrpc.running.links import LinkPair, limit_reads, open_pair
 from minrpc.running.qmp import Qmp
 from minrpc.running.shared_memory import SharedMemory, memory_size, qemu_arguments
 from minrpc.targets.qemu_command import Icount, Wiring, wire
 from minrpc.targets.table import Platform
+from minrpc.transport import FdTransport
 
 _START_S: Final = 30.0
+# The longest read of a guest with semihosting.
+_READ_TENTHS: Final = 1
 
 
 def start_qemu(
@@ -36,6 +41,9 @@ def start_qemu(
 ) -> RunningDevice:
     """Run `firmware` in QEMU; see `start`."""
     argv = machine(firmware)
+    if firmware.platform.firmware_link == "semihosting" and firmware.target.link != "pty":
+        message = f"{firmware.platform.name}: semihosting goes over a pseudo-terminal"
+        raise ConfigurationError(message, next_step='leave out link = "socket"')
     with ExitStack() as undo:
         pair = open_pair(firmware.target.link)
         undo.callback(pair.close)
@@ -72,9 +80,10 @@ def _start(
             descriptors = (*descriptors, memory.descriptor)
         undo.callback(ours.close)
         undo.callback(os.close, console_read)
+        by_uart = platform.firmware_link == "uart"
         wiring = Wiring(
-            link=f"serial,path={pair.device_path}" if pair.device_path else f"socket,fd={pair.device_fd}",
-            link_uart=platform.link_uart,
+            link=_backend(pair) if by_uart else "null",
+            link_uart=platform.link_uart if by_uart else None,
             console=f"file,path=/dev/fd/{console_write}",
             console_uart=platform.console_uart,
             qmp_fd=theirs.fileno(),
@@ -83,6 +92,7 @@ def _start(
         # host CPU this takes a third to a half of the time.
         process = spawn(
             [*wire(argv, wiring, icount), *extra],
+            link=None if by_uart else pair.device_fd,
             pass_fds=(pair.device_fd, console_write, theirs.fileno(), *descriptors),
             on_one_cpu="-smp" not in argv,
         )
@@ -98,10 +108,24 @@ def _start(
         process=process,
         console_tail=_console(console_read, platform),
         output_tail=output_tail(process, "qemu"),
-        qmp=Qmp(ours),
+        qmp=Qmp(ours, nullcontext if by_uart else partial(_short_reads, pair.transport)),
         memory=memory,
         counters=counters,
     )
+
+
+@contextmanager
+def _short_reads(link: FdTransport) -> Iterator[None]:
+    """For the block: reads of the guest, during which QEMU's monitor does not answer, return at once."""
+    limit_reads(link, 0)
+    try:
+        yield
+    finally:
+        limit_reads(link, _READ_TENTHS)
+
+
+def _backend(pair: LinkPair) -> str:
+    return f"serial,path={pair.device_path}" if pair.device_path else f"socket,fd={pair.device_fd}"
 
 
 def _shared_memory(firmware: Firmware, argv: list[str]) -> SharedMemory | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import socket
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from minrpc.errors import QmpError
@@ -15,11 +17,20 @@ _WRITE_S = 10.0
 
 
 class Qmp:
-    """A monitor connection. Events are dropped, since the link and the process report the same."""
+    """A monitor connection. Events are dropped, since the link and the process report the same.
 
-    def __init__(self, connection: socket.socket) -> None:
+    while_asking: a context manager's function; its block lasts from a command to the answer.
+    """
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        while_asking: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
         self._link = SocketTransport(connection, "QEMU's monitor")
+        self._while_asking = while_asking
         self._received = b""
+        self._sent = 0
 
     def open(self, deadline: Deadline) -> None:
         """Wait for QEMU's greeting and enter command mode. Raises LinkClosedError when QEMU ends before."""
@@ -29,17 +40,20 @@ class Qmp:
 
     def execute(self, command: str, deadline: Deadline, **arguments: object) -> Any:  # noqa: ANN401 (JSON)
         """The answer to `command`. Raises QmpError, LinkClosedError if QEMU ends, DeadlineError."""
-        self.send(command, **arguments)
-        while True:
-            answer = self._next(deadline)
-            if "return" in answer:
-                return answer["return"]
-            if "error" in answer:
-                raise QmpError(f"QEMU refused {command}: {answer['error'].get('desc')}")
+        with self._while_asking():
+            self.send(command, **arguments)
+            while (answer := self._next(deadline)).get("id") != self._sent:
+                continue
+        if "error" in answer:
+            raise QmpError(f"QEMU refused {command}: {answer['error'].get('desc')}")
+        return answer["return"]
 
     def send(self, command: str, **arguments: object) -> None:
         """Send `command`, such as "quit", without waiting for its answer."""
-        request = {"execute": command, "arguments": arguments} if arguments else {"execute": command}
+        self._sent += 1
+        request: dict[str, object] = {"execute": command, "id": self._sent}
+        if arguments:
+            request["arguments"] = arguments
         self._link.write(json.dumps(request).encode() + b"\n", _WRITE_S)
 
     def close(self) -> None:

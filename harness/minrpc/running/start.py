@@ -55,6 +55,11 @@ def _launch(firmware: Firmware, counters: QemuCounters | None, total: Deadline |
     platform = target.platform
     core_or_reason(platform)  # A wrong name is refused even if nothing is counted.
     if platform.starts == "qemu":
+        if platform.firmware_link == "rtt":
+            step = "attach to it through a debug probe's server: --serial-port socket://HOST:PORT"
+            raise ConfigurationError(
+                f"{platform.name} speaks RTT, and QEMU has no debug probe", next_step=step
+            )
         if counters is None and target.counters:
             counters = all_counters(firmware)
         return start_qemu(firmware, _icount(firmware), counters, total)

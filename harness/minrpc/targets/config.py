@@ -56,7 +56,7 @@ from minrpc.targets.libraries import NamedLibrary, named_library
 from minrpc.targets.libraries import merged as merged_libraries
 from minrpc.targets.option_table import FILE_OPTIONS, Option, seconds_of
 from minrpc.targets.project import OWN, find_project_file, own_value
-from minrpc.targets.table import PLATFORMS, Platform, Port, ResetLine, Start, TimeBound
+from minrpc.targets.table import PLATFORMS, FirmwareLink, Platform, Port, ResetLine, Start, TimeBound
 from minrpc.timing.clock import CountUnit
 
 _NO_KEYS = ("name", "project", "named_libraries", "device_options")
@@ -66,6 +66,7 @@ _CHOICES = {
     "port": get_args(Port),
     "starts": get_args(Start),
     "clock_counts": get_args(CountUnit),
+    "firmware_link": get_args(FirmwareLink),
     "reset_line": get_args(ResetLine),
 }
 _NONE = "none"
@@ -321,7 +322,11 @@ def _check_whole(values: Mapping[str, Any], where: str) -> None:
     """Checks that involve several keys. Raises ConfigurationError."""
     if values["port"] == "zephyr" and not values.get("zephyr_board"):
         raise ConfigurationError(f"{where}: zephyr_board is missing, the name as `west build -b` takes it")
-    if values.get("console_uart") is not None and values["console_uart"] == values.get("link_uart", 0):
+    if values.get("firmware_link", "uart") != "uart" and values["port"] != "baremetal":
+        step = "under Zephyr the configuration chooses it: CONFIG_MINRPC_LINK_..."
+        raise ConfigurationError(f"{where}: firmware_link is for the bare-metal port", next_step=step)
+    link_uart = values.get("link_uart", 0) if values.get("firmware_link", "uart") == "uart" else None
+    if values.get("console_uart") is not None and values["console_uart"] == link_uart:
         raise ConfigurationError(f"{where}: console_uart and link_uart are the same port")
     shift = values.get("icount_shift")
     if shift is not None and not 0 <= shift <= 10:

@@ -41,11 +41,12 @@ class Wiring:
     """The connections of the machine's ports.
 
     link, console: backends as `-chardev` takes them, without an id; "null" for none.
+    link_uart: None if QEMU's standard input and output carry RPC, by semihosting.
     qmp_fd: descriptor of the connected socket for the monitor.
     """
 
     link: str
-    link_uart: int
+    link_uart: int | None
     console: str
     console_uart: int | None
     qmp_fd: int
@@ -94,7 +95,9 @@ def wire(argv: Sequence[str], wiring: Wiring, icount: Icount | None) -> list[str
     words = [*without_wired(argv), "-display", "none", "-S"]
     words += ["-chardev", f"socket,id={QMP_ID},fd={wiring.qmp_fd}", "-mon", f"chardev={QMP_ID},mode=control"]
     words += ["-chardev", _with_id(wiring.link, LINK_ID), "-chardev", _with_id(wiring.console, CONSOLE_ID)]
-    for uart in range(max(wiring.link_uart, wiring.console_uart or 0) + 1):
+    if wiring.link_uart is None:
+        words += ["-semihosting-config", "enable=on,target=native"]
+    for uart in range(max(wiring.link_uart or 0, wiring.console_uart or 0) + 1):
         words += ["-serial", _serial(uart, wiring)]
     if icount is not None:
         words += ["-icount", icount.argument()]

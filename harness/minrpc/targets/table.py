@@ -18,6 +18,7 @@ from minrpc.timing.clock import CountUnit
 Port = Literal["posix", "baremetal", "zephyr"]
 Start = Literal["process", "qemu", "board"]
 ResetLine = Literal["", "dtr", "rts", "break"]
+FirmwareLink = Literal["uart", "semihosting", "rtt"]
 
 
 class TimeBound(NamedTuple):
@@ -61,6 +62,8 @@ class Platform:
         machine's.
     memory_size: in bytes; 0 if QEMU's command line gives it.
     icount_shift: nanoseconds per instruction as a power of two; None if Zephyr's own build gives it.
+    firmware_link: what carries RPC on a machine of the bare-metal port: a UART, or the debugger, by
+        semihosting or RTT.
     link_uart: number of the machine's serial port for RPC, counted from 0.
     console_uart: number of the serial port for text; None if there is no second port.
     baud: rate of a board's serial port.
@@ -100,6 +103,7 @@ class Platform:
     memory_at: int | None = None
     memory_size: int = 0
     icount_shift: int | None = None
+    firmware_link: FirmwareLink = "uart"
     link_uart: int = 0
     console_uart: int | None = None
     baud: int = 115200

@@ -12,7 +12,7 @@ from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from minrpc.errors import ConfigurationError, HarnessError, LinkClosedError
-from minrpc.host.process import describe_status, exited_within, output_tail, spawn_linked, stop_group
+from minrpc.host.process import describe_status, exited_within, output_tail, spawn, stop_group
 from minrpc.transport.fd import FdTransport, SocketTransport
 from minrpc.transport.ports import find_port
 from minrpc.transport.remote_port import RemotePort
@@ -121,7 +121,7 @@ class CommandTransport(FdTransport):
         ours, theirs = socket.socketpair()
         with theirs:
             try:
-                self._process = spawn_linked(argv, theirs.fileno())
+                self._process = spawn(argv, link=theirs.fileno())
             except OSError as error:
                 ours.close()
                 step = "correct the command, or install it"

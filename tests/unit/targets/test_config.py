@@ -74,6 +74,11 @@ def test_extends_takes_over_all_but_the_name() -> None:
         ("[platforms.qemu_x86]\nlink_uart = true", r"link_uart: must be an int, not True"),
         ("[platforms.qemu_x86]\nlink_uart = 'none'", r"link_uart: must be an int, not 'none'"),
         ("[platforms.qemu_x86]\nconsole_uart = 'no'", r"console_uart: must be an int or 'none', not 'no'"),
+        (
+            "[platforms.qemu_x86]\nfirmware_link = 'usb'",
+            r"firmware_link: must be one of uart, semihosting, rtt, not",
+        ),
+        ("[platforms.qemu_x86]\nfirmware_link = 'rtt'", r"firmware_link is for the bare-metal port"),
         ("[platforms.qemu_x86]\nlink_uart = 0", r"console_uart and link_uart are the same port"),
         ("[platforms.qemu_x86]\nlink_uart = -1", r"can't be negative"),
         ("[platforms.qemu_x86]\nbaud = 0", r"can't be negative"),

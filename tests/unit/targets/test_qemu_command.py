@@ -114,6 +114,13 @@ def test_uarts_in_their_order(link_uart: int, console_uart: int | None, serials:
     assert not pairs(argv, "-icount")
 
 
+def test_semihosting_takes_no_uart() -> None:
+    argv = wire(["q"], Wiring("null", None, "null", 0, 7), None)
+    assert argv[argv.index("-semihosting-config") + 1] == "enable=on,target=native"
+    assert [argv[at + 1] for at, word in enumerate(argv) if word == "-serial"] == ["chardev:con"]
+    assert "-semihosting-config" not in wire(["q"], Wiring("null", 1, "null", 0, 7), None)
+
+
 def test_icount_argument() -> None:
     assert Icount(7, sleep=False).argument() == "shift=7,align=off,sleep=off"
 

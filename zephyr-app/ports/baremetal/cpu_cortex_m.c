@@ -202,10 +202,12 @@ static void cpu_init(void)
 /* Runs before any constructor, so that a fault in a constructor is reported, too. */
 static void (*const early)(void) __attribute__((section(".preinit_array"), used)) = cpu_init;
 
+#ifdef MACHINE_LINK_IRQ
 void cpu_enable_link_interrupt(void)
 {
 	NVIC_ENABLE[MACHINE_LINK_IRQ / 32U] = 1U << MACHINE_LINK_IRQ % 32U;
 }
+#endif
 
 void cpu_code_ready(void *address, size_t size)
 {
@@ -341,9 +343,13 @@ const uintptr_t __attribute__((
 	[1] = (uintptr_t)reset_entry,
 	[2 ... 14] = (uintptr_t)fault_entry,
 	[15] = (uintptr_t)systick_isr,
+#ifdef MACHINE_LINK_IRQ
 	[16 ... 15 + MACHINE_LINK_IRQ] = (uintptr_t)fault_entry,
 	[16 + MACHINE_LINK_IRQ] = (uintptr_t)link_receive_isr,
+#endif
 };
 
+#ifdef MACHINE_LINK_IRQ
 _Static_assert(16U + MACHINE_LINK_IRQ < VECTORS_BYTES / sizeof(uintptr_t),
 	       "the table needs the next power of two");
+#endif

@@ -46,6 +46,19 @@ static inline void wait_for_interrupt(void)
 	__asm__ volatile("dsb\n\twfi" ::: "memory");
 }
 
+/*
+ * Asks the debugger's host; without a debugger it is a fault. Returns the operation's result.
+ * @param block the operation's arguments
+ */
+static inline uintptr_t cpu_semihosting(uintptr_t operation, const uintptr_t *block)
+{
+	register uintptr_t r0 __asm__("r0") = operation;
+	register const uintptr_t *r1 __asm__("r1") = block;
+
+	__asm__ volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
+	return r0;
+}
+
 /* clock_systick.c */
 void systick_isr(void);
 

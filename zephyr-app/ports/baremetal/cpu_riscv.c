@@ -29,7 +29,11 @@ __attribute__((naked, used, aligned(256))) void trap_vector(void)
 			 ".rept 11\n\t"
 			 "j fault_entry\n\t"
 			 ".endr\n\t"
+#ifdef MACHINE_LINK_IRQ
 			 "j link_receive_isr\n\t"
+#else
+			 "j fault_entry\n\t"
+#endif
 			 ".option pop");
 }
 
@@ -67,6 +71,7 @@ static void cpu_init(void)
 /* Runs before any constructor, so that a fault in a constructor is reported, too. */
 static void (*const early)(void) __attribute__((section(".preinit_array"), used)) = cpu_init;
 
+#ifdef MACHINE_LINK_IRQ
 void cpu_enable_link_interrupt(void)
 {
 	PLIC_PRIORITY(MACHINE_LINK_IRQ) = 1U;
@@ -75,6 +80,7 @@ void cpu_enable_link_interrupt(void)
 	__asm__ volatile("csrs mie, %0" ::"r"(MIE_EXTERNAL));
 	interrupts_on();
 }
+#endif
 
 void cpu_code_ready(void *address, size_t size)
 {

@@ -30,10 +30,12 @@ static inline void cpu_interrupt_begin(void)
 	(void)PLIC_CLAIM;
 }
 
+#ifdef MACHINE_LINK_IRQ
 static inline void cpu_interrupt_end(void)
 {
 	PLIC_CLAIM = MACHINE_LINK_IRQ;
 }
+#endif
 
 static inline void interrupts_off(void)
 {
@@ -49,6 +51,29 @@ static inline void interrupts_on(void)
 static inline void wait_for_interrupt(void)
 {
 	__asm__ volatile("fence\n\twfi" ::: "memory");
+}
+
+/*
+ * Asks the debugger's host; without a debugger it is a fault. Returns the operation's result.
+ * The debugger knows the ebreak by its neighbours, which lie in the same page.
+ * @param block the operation's arguments
+ */
+static inline uintptr_t cpu_semihosting(uintptr_t operation, const uintptr_t *block)
+{
+	register uintptr_t a0 __asm__("a0") = operation;
+	register const uintptr_t *a1 __asm__("a1") = block;
+
+	__asm__ volatile(".option push\n\t"
+			 ".option norvc\n\t"
+			 ".balign 16\n\t"
+			 "slli zero, zero, 0x1f\n\t"
+			 "ebreak\n\t"
+			 "srai zero, zero, 7\n\t"
+			 ".option pop"
+			 : "+r"(a0)
+			 : "r"(a1)
+			 : "memory");
+	return a0;
 }
 
 #endif /* CPU_RISCV_H_ */

@@ -19,10 +19,17 @@
 #   MACHINE_RING_BYTES     of what may have come in and wait, a power of two (16384)
 #   MACHINE_CLOCK          clock_NAME.c, and MACHINE_CLOCK_HZ, its rate
 #   MACHINE_UART           uart_NAME.h
-#   MACHINE_LINK           base of the UART that carries RPC, and MACHINE_LINK_IRQ, its receive interrupt
+#   MACHINE_LINK           base of the UART that carries RPC, and MACHINE_LINK_IRQ, its receive interrupt; only used
+#                          if MINRPC_LINK is uart
 #   MACHINE_CONSOLE        base of the UART that carries text; left out: text goes to the link, as logs
 #
 # What one processor, clock or UART needs besides is said in that file.
+set(MINRPC_LINK uart CACHE STRING "What carries RPC: uart, semihosting or rtt, the debugger's links")
+set(_links uart semihosting rtt)
+if(NOT MINRPC_LINK IN_LIST _links)
+  message(FATAL_ERROR "MINRPC_LINK=${MINRPC_LINK}: there are ${_links}")
+endif()
+
 set(MACHINE_STACK_BYTES 8192)
 set(MACHINE_HANDLER_BYTES 1024)
 set(MACHINE_PACKET_BYTES 8192)
@@ -42,7 +49,17 @@ if(DEFINED MINRPC_STACK_BYTES)
   set(MACHINE_STACK_BYTES ${MINRPC_STACK_BYTES})
 endif()
 
-foreach(_key TITLE COMPILER FLAGS CPU FLASH RAM CLOCK CLOCK_HZ UART LINK LINK_IRQ)
+set(_keys TITLE COMPILER FLAGS CPU FLASH RAM CLOCK CLOCK_HZ)
+if(MINRPC_LINK STREQUAL uart)
+  list(APPEND _keys UART LINK LINK_IRQ)
+else()
+  unset(MACHINE_LINK)
+  unset(MACHINE_LINK_IRQ)
+endif()
+if(DEFINED MACHINE_CONSOLE)
+  list(APPEND _keys UART)
+endif()
+foreach(_key ${_keys})
   if(NOT DEFINED MACHINE_${_key})
     message(FATAL_ERROR "${_machine_file} does not set MACHINE_${_key}; machine.cmake says what it is")
   endif()
@@ -64,6 +81,9 @@ function(write_machine_header file)
       string(APPEND text "#define ${name}_BASE ${base}U\n#define ${name}_SIZE ${size}U\n")
     endif()
   endforeach()
-  string(APPEND text "#include \"cpu_${MACHINE_CPU}.h\"\n#include \"uart_${MACHINE_UART}.h\"\n")
+  string(APPEND text "#include \"cpu_${MACHINE_CPU}.h\"\n")
+  if(DEFINED MACHINE_UART)
+    string(APPEND text "#include \"uart_${MACHINE_UART}.h\"\n")
+  endif()
   file(CONFIGURE OUTPUT "${file}" CONTENT "${text}" @ONLY)
 endfunction()

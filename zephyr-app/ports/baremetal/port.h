@@ -18,19 +18,16 @@
 
 /*
  * cpu_*.c: the processor. The short functions are in cpu_*.h: interrupts_off, interrupts_on,
- * wait_for_interrupt.
+ * wait_for_interrupt, cpu_semihosting.
  */
 
-/* Lets the link's receive interrupt through. */
+/* Lets the receive interrupt of the link's UART through. */
 void cpu_enable_link_interrupt(void);
 /* Instructions were written to these bytes: makes them visible to instruction fetches. */
 void cpu_code_ready(void *address, size_t size);
 __attribute__((noreturn)) void cpu_reset(void);
 
-/*
- * link.c: RPC's UART receives by interrupt into a ring; sending waits its turn. The console's only
- * sends.
- */
+/* link_*.c: the link that carries RPC. Sending waits its turn. */
 
 /*
  * Bytes that came in, were read and were lost; beside each other, so that one register leads to
@@ -55,9 +52,11 @@ void link_consume(uint32_t size);
 /* Drops a full ring's bytes behind the first `held`; it counts as lost. */
 void link_make_room(uint32_t held);
 uint32_t link_overruns(void);
-/* The receive interrupt. */
+/* The receive interrupt, of a UART. */
 void link_receive_isr(void);
-/* Does nothing where the machine has no second UART. */
+
+/* console.c: text. These functions do nothing where the machine has no UART for it. */
+void console_init(void);
 void console_write(const char *text);
 void console_put(char c);
 

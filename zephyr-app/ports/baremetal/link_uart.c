@@ -1,8 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * One UART is the link: it receives by interrupt into a ring; sending waits its turn. Another, if
- * there is one, is the console.
+ * A UART is the link: it receives by interrupt into a ring; sending waits its turn.
  */
 #include <stdbool.h>
 
@@ -14,36 +13,15 @@
 _Static_assert((RING_SIZE & (RING_SIZE - 1U)) == 0U, "MACHINE_RING_BYTES: a power of two");
 
 static struct uart *const link = (struct uart *)(uintptr_t)MACHINE_LINK;
-#ifdef MACHINE_CONSOLE
-static struct uart *const console = (struct uart *)(uintptr_t)MACHINE_CONSOLE;
-#endif
 
 static uint8_t ring[RING_SIZE];
 struct link_count link_count;
 
 void link_init(void)
 {
-#ifdef MACHINE_CONSOLE
-	uart_enable(console, false);
-#endif
+	console_init();
 	uart_enable(link, true);
 	cpu_enable_link_interrupt();
-}
-
-void console_put(char c)
-{
-#ifdef MACHINE_CONSOLE
-	uart_put(console, (uint8_t)c);
-#else
-	(void)c;
-#endif
-}
-
-void console_write(const char *text)
-{
-	while (*text != '\0') {
-		console_put(*text++);
-	}
 }
 
 void link_write(const uint8_t *data, uint32_t size)
