@@ -3,17 +3,21 @@
 
 from __future__ import annotations
 
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from minrpc import ConfigurationError
-from minrpc.tvm.code import cmsis_source
+from minrpc.tvm.code import cmsis_source, export
 from minrpc.tvm.code.cmsis_nn import Add, Conv2D, Dense, Pool, Softmax, fixed_point, replaced
+from minrpc.tvm.code.plan import ModelPlan
 from minrpc.tvm.code.reference import run_on_host
 
 from tests.unit.tvm.quantized import INPUT, Builder, computed, network
+from tests.unit.tvm.test_export import make_plan
 
 pytestmark = pytest.mark.extra("tvm")
 
@@ -116,7 +120,7 @@ def test_the_files_that_are_needed(tmp_path: Path) -> None:
         "Include/arm_nnfunctions.h": "",
         "Source/A/arm_a.c": "int arm_a(int x)\n{\n\treturn arm_b(x);\n}\n",
         "Source/B/arm_bs.c": "int32_t *arm_b(int x)\n{\n}\n\nvoid arm_a_only(void)\n{\n}\n",
-        "Source/B/arm_c.c": "int arm_c(int x)\n{\n\treturn arm_a(x);\n}\n",
+        "Source/B/arm_c.c": "int arm_b(int x,\n\tint y);\nint arm_c(int x)\n{\n\treturn arm_a(x);\n}\n",
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -125,6 +129,70 @@ def test_the_files_that_are_needed(tmp_path: Path) -> None:
     assert cmsis_source.include_directory(tmp_path) == tmp_path / "Include"
     with pytest.raises(ConfigurationError, match="is not CMSIS-NN"):
         cmsis_source.include_directory(tmp_path / "Source")
+    kernels = replaced(network()).kernels
     with pytest.raises(ConfigurationError, match="do not compile") as caught:
-        cmsis_source.source(replaced(network()).kernels, tmp_path)
+        cmsis_source.source(kernels, tmp_path)
     assert "7.0" in caught.value.next_step
+    with pytest.raises(ConfigurationError, match="has no arm_softmax_s8") as caught:
+        cmsis_source.source(kernels[-1:], tmp_path)
+    assert "7.0" in caught.value.next_step
+
+
+def _kernel_tree(root: Path) -> None:
+    """A library of two functions in two directories."""
+    callee = "int arm_b(int x);\n\n"
+    for name, text in {
+        "Include/arm_nnfunctions.h": "int arm_a(int x);\n",
+        "Source/NNSupportFunctions/arm_b.c": f"{callee}int arm_b(int x)\n{{\n\treturn x + 1;\n}}\n",
+        "Source/SoftmaxFunctions/arm_a.c": f"{callee}int arm_a(int x)\n{{\n\treturn arm_b(x);\n}}\n",
+    }.items():
+        (root / name).parent.mkdir(parents=True)
+        (root / name).write_text(text)
+
+
+def _exported(root: Path, name: str) -> ModelPlan:
+    """A plan whose operator calls the tree's function, written as a C library into a directory."""
+    plan = make_plan(name)
+    calls = plan.source.replace("int32_t unused;", "int unused = arm_a(1);")
+    plan = replace(plan, source=f'#include "arm_nnfunctions.h"\n{calls}', cmsis_nn=root / "tree")
+    export.write(plan, root / name)
+    return plan
+
+
+def test_an_export_lists_the_files_and_zephyrs_options(tmp_path: Path) -> None:
+    _kernel_tree(tmp_path / "tree")
+    text = export.cmake(_exported(tmp_path, "net"))
+    assert "\n  Source/NNSupportFunctions/arm_b.c\n  Source/SoftmaxFunctions/arm_a.c\n)" in text
+    assert "foreach(option NNSUPPORT SOFTMAX)" in text
+    assert "CMSIS_NN" not in export.cmake(make_plan("net"))
+
+
+@pytest.mark.slow
+def test_two_exports_in_a_program_share_the_kernels(tmp_path: Path) -> None:
+    _kernel_tree(tmp_path / "tree")
+    for name in ("net", "other"):
+        _exported(tmp_path, name)
+    (tmp_path / "main.c").write_text(
+        '#include "tvmgen_net.h"\n#include "tvmgen_other.h"\n\n'
+        "int main(void)\n{\n\treturn tvmgen_net_run != 0 && tvmgen_other_run != 0 ? 0 : 1;\n}\n"
+    )
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.20)\nproject(app C)\nadd_executable(app main.c)\n"
+        "foreach(name net other)\n  add_subdirectory(${name})\n"
+        # As Zephyr links its libraries: a function that is there twice is an error.
+        "  target_link_libraries(app PRIVATE -Wl,--whole-archive tvmgen_${name} -Wl,--no-whole-archive)\n"
+        "endforeach()\n"
+        "target_link_libraries(app PRIVATE -Wl,--whole-archive tvmgen_cmsis_nn -Wl,--no-whole-archive)\n"
+    )
+
+    def cmake(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["cmake", *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+
+    assert "net needs CMSIS-NN: -DCMSIS_NN=DIR" in cmake("-B", "build").stderr.replace("\n  ", " ")
+    assert cmake("-B", "build", "-DCMSIS_NN=tree").returncode == 0
+    built = cmake("--build", "build")
+    assert built.returncode == 0, built.stderr
+    (tmp_path / "tree/Source/SoftmaxFunctions/arm_a.c").unlink()
+    assert "exported with another CMSIS-NN" in cmake("-B", "build").stderr.replace("\n  ", " ")

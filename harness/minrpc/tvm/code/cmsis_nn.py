@@ -203,7 +203,7 @@ class _Finder:
         """Bounds of an integer result, by an activation: they are the kernel's."""
         call = self._values[var]
         below = call.args[0]
-        bounds = tuple(round(float(bound.value)) for bound in call.args[1:])
+        bounds = tuple(round(_number(bound)) for bound in call.args[1:])
         if tensor_type(var)[0] != "int8" or len(self._users.get(below, [])) != 1:
             return None
         step = self._bounded.get(_op(self._values.get(below)))
@@ -220,7 +220,7 @@ class _Finder:
         floats, scale, zero = self._quantization(call, "output")
         low, high = bounds or _INT8
         while (activation := self._call(floats, "nn.relu", "clip")) is not None:
-            limits = [float(limit.value) for limit in activation.args[1:]] or [0.0, np.inf]
+            limits = [_number(limit) for limit in activation.args[1:]] or [0.0, np.inf]
             low = max(low, zero + _rounded(limits[0] / scale))
             high = high if limits[1] == np.inf else min(high, zero + _rounded(limits[1] / scale))
             floats = activation.args[0]
@@ -482,6 +482,12 @@ def fixed_point(factor: float) -> tuple[int, int]:
 def _rounded(value: float) -> int:
     """Rounds to the nearest integer, and half away from 0."""
     return floor(value + 0.5) if value >= 0 else -floor(0.5 - value)
+
+
+def _number(argument: Any) -> float:  # noqa: ANN401
+    """A constant argument of an operator, such as a bound of a clip."""
+    value = argument.value
+    return float(getattr(value, "value", value))  # Up to TVM 0.25 a PrimValue holds the constant.
 
 
 def _op(value: Any) -> str:  # noqa: ANN401

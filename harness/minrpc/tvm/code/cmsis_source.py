@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -18,8 +18,9 @@ from minrpc.tvm.code.cmsis_nn import Add, Bounds, Conv2D, Dense, Kernel, Pool, S
 
 _HEADER: Final = "arm_nnfunctions.h"
 _OLDEST: Final = "take version 7.0 or later of https://github.com/ARM-software/CMSIS-NN"
-_DEFINED: Final = re.compile(r"^[a-z_][\w \*]*?\b(arm_\w+)\(", re.M)
+_DEFINED: Final = re.compile(r"^[a-z_][\w \*]*?\b(arm_\w+)\([^;{]*\{", re.M)
 _NAMED: Final = re.compile(r"\barm_\w+")
+_CALLED: Final = re.compile(r"\b(arm_\w+)\(")
 _COMMAND_S: Final = 120.0
 
 _SUPPORT: Final = """
@@ -47,13 +48,16 @@ def source(kernels: Sequence[Kernel], library: Path) -> str:
     if not kernels:
         return ""
     sizes = _scratch_sizes(kernels, library)
-    return _SUPPORT + "".join(_function(kernel, size) for kernel, size in zip(kernels, sizes, strict=True))
+    text = "".join(_function(kernel, size) for kernel, size in zip(kernels, sizes, strict=True))
+    if missing := sorted(set(_CALLED.findall(text)) - _places(_texts(library)).keys()):
+        raise ConfigurationError(f"{library} has no {', '.join(missing)}", next_step=_OLDEST)
+    return _SUPPORT + text
 
 
 def files(text: str, library: Path) -> list[Path]:
     """The library's C files with the functions that `text` calls, and that these call."""
-    texts = {path: path.read_text(errors="replace") for path in sorted((library / "Source").rglob("*.c"))}
-    places = {name: path for path, code in texts.items() for name in _DEFINED.findall(code)}
+    texts = _texts(library)
+    places = _places(texts)
     found: set[Path] = set()
     wanted = {places[name] for name in _NAMED.findall(text) if name in places}
     while wanted:
@@ -61,6 +65,16 @@ def files(text: str, library: Path) -> list[Path]:
         named = {name for path in wanted for name in _NAMED.findall(texts[path])}
         wanted = {places[name] for name in named if name in places} - found
     return sorted(found)
+
+
+def _texts(library: Path) -> dict[Path, str]:
+    """The library's C files."""
+    return {path: path.read_text(errors="replace") for path in sorted((library / "Source").rglob("*.c"))}
+
+
+def _places(texts: Mapping[Path, str]) -> dict[str, Path]:
+    """The file that defines each function."""
+    return {name: path for path, code in texts.items() for name in _DEFINED.findall(code)}
 
 
 def _function(kernel: Kernel, size: int) -> str:

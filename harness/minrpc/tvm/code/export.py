@@ -21,6 +21,7 @@ from typing import Final
 import numpy as np
 
 from minrpc.tvm.code.c_names import different
+from minrpc.tvm.code.cmsis_source import files as kernel_files
 from minrpc.tvm.code.plan import ALIGNMENT, HALF, ModelPlan, Tensor, aligned
 
 SUPPORT: Final = Path(__file__).with_name("c")
@@ -640,23 +641,55 @@ endif()
 
 
 _CMSIS_NN: Final = """
-# Its operators are CMSIS-NN's kernels: -DCMSIS_NN=DIR, the root of its source tree, or a target cmsis-nn. In
-# Zephyr CONFIG_CMSIS_NN=y, and its options CONVOLUTION, FULLYCONNECTED, SOFTMAX, POOLING, BASICMATH.
-if(COMMAND zephyr_library_named)
-  if(NOT CONFIG_CMSIS_NN)
-    message(FATAL_ERROR "{prefix} needs CONFIG_CMSIS_NN=y")
-  endif()
-else()
-  if(NOT TARGET cmsis-nn)
-    if(NOT DEFINED CMSIS_NN)
-      message(FATAL_ERROR "{prefix} needs CMSIS-NN: -DCMSIS_NN=DIR")
+# CMSIS-NN computes its operators: -DCMSIS_NN=DIR, the root of its source tree; or a target cmsis-nn; or, in
+# Zephyr, CONFIG_CMSIS_NN=y of the same version. Several such libraries of a program share one CMSIS-NN.
+set(CMSIS_NN "" CACHE PATH "Root of CMSIS-NN's source tree")
+set(kernels
+{files}
+)
+if(CMSIS_NN)
+  list(TRANSFORM kernels PREPEND "${{CMSIS_NN}}/")
+  foreach(kernel IN LISTS kernels)
+    if(NOT EXISTS "${{kernel}}")
+      message(FATAL_ERROR "{prefix} was exported with another CMSIS-NN: there is no ${{kernel}}")
     endif()
-    enable_language(C CXX)
-    add_subdirectory(${{CMSIS_NN}} ${{CMAKE_CURRENT_BINARY_DIR}}/cmsis-nn EXCLUDE_FROM_ALL)
+  endforeach()
+  if(NOT TARGET tvmgen_cmsis_nn)
+    if(COMMAND zephyr_library_named)
+      zephyr_library_named(tvmgen_cmsis_nn)
+    else()
+      add_library(tvmgen_cmsis_nn STATIC)
+    endif()
+    target_include_directories(tvmgen_cmsis_nn PUBLIC "${{CMSIS_NN}}/Include")
   endif()
+  target_sources(tvmgen_cmsis_nn PRIVATE ${{kernels}})
+  target_link_libraries({prefix} PUBLIC tvmgen_cmsis_nn)
+elseif(TARGET cmsis-nn)
   target_link_libraries({prefix} PUBLIC cmsis-nn)
+elseif(COMMAND zephyr_library_named AND CONFIG_CMSIS_NN)
+  foreach(option {options})
+    if(NOT CONFIG_CMSIS_NN_${{option}})
+      message(FATAL_ERROR "{prefix} needs CONFIG_CMSIS_NN_${{option}}=y, or -DCMSIS_NN=DIR")
+    endif()
+  endforeach()
+else()
+  message(FATAL_ERROR "{prefix} needs CMSIS-NN: -DCMSIS_NN=DIR, the root of its source tree")
 endif()
 """
+
+
+def _cmsis_nn(plan: ModelPlan) -> str:
+    """The CMake lines that add CMSIS-NN's files; "" for a plan without its kernels."""
+    if plan.cmsis_nn is None:
+        return ""
+    files = [path.relative_to(plan.cmsis_nn).as_posix() for path in kernel_files(plan.source, plan.cmsis_nn)]
+    # Zephyr has an option for each of the directories, such as Source/NNSupportFunctions.
+    directories = dict.fromkeys(file.split("/")[1] for file in files)
+    return _CMSIS_NN.format(
+        prefix=f"tvmgen_{plan.name}",
+        files="\n".join(f"  {file}" for file in files),
+        options=" ".join(name.removesuffix("Functions").upper() for name in directories),
+    )
 
 
 def cmake(plan: ModelPlan) -> str:
@@ -664,7 +697,6 @@ def cmake(plan: ModelPlan) -> str:
     prefix = f"tvmgen_{plan.name}"
     files = [f"src/{prefix}{suffix}.c" for suffix in ("", "_run", "_operators", "_weights")]
     listed = "\n".join(f"  {file}" for file in files)
-    kernels = _CMSIS_NN.format(prefix=prefix) if plan.cmsis_nn else ""
     return f"""# Generated. In a CMake project: add_subdirectory(DIR), target_link_libraries(app {prefix}).
 # In Zephyr: -DEXTRA_ZEPHYR_MODULES=DIR.
 cmake_minimum_required(VERSION 3.20)
@@ -685,7 +717,7 @@ else()
   target_include_directories({prefix} PUBLIC include)
   target_link_libraries({prefix} PUBLIC m)
 endif()
-{kernels}{_FLOAT16.format(prefix=prefix) if HALF.search(plan.source) else ""}"""
+{_cmsis_nn(plan)}{_FLOAT16.format(prefix=prefix) if HALF.search(plan.source) else ""}"""
 
 
 def _type_of(tensor: Tensor) -> str:

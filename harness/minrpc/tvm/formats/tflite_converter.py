@@ -9,8 +9,19 @@ import tflite
 
 from minrpc.errors import ModelError
 
-# These operators only move elements: TVM's converter has them, and refuses quantized tensors.
-_MOVING: Final = ("GATHER", "REVERSE_V2", "SPLIT", "SPLIT_V", "STRIDED_SLICE", "TILE", "UNPACK")
+# Operators that change no quantization. TVM's converter has them, and refuses them for quantized tensors: the
+# pools up to TVM 0.26, the others still.
+_SAME_QUANTIZATION: Final = (
+    "AVERAGE_POOL_2D",
+    "MAX_POOL_2D",
+    "GATHER",
+    "REVERSE_V2",
+    "SPLIT",
+    "SPLIT_V",
+    "STRIDED_SLICE",
+    "TILE",
+    "UNPACK",
+)
 
 
 def converter() -> Any:  # noqa: ANN401 - TVM has no types
@@ -20,7 +31,7 @@ def converter() -> Any:  # noqa: ANN401 - TVM has no types
 
     class Converter(OperatorConverter):  # type: ignore[misc]
         _SUPPORTED_QUANTIZED_OPS = getattr(OperatorConverter, "_SUPPORTED_QUANTIZED_OPS", frozenset()).union(
-            _MOVING
+            _SAME_QUANTIZATION
         )
 
         def convert_softmax(self, op: Any) -> Any:  # noqa: ANN401
