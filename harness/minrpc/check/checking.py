@@ -29,6 +29,8 @@ REPEAT: Final = 3
 MIN_REPEAT_MS: Final = 40
 # Rate of Zephyr's slowest cycle counter, at which a count is 30 us.
 _COARSE_S: Final = 1e-5
+# Bytes of the device's memory that a measurement takes beside the arrays.
+_MEASURING: Final = 512
 # Bytes of the array that is copied if the firmware has no function to call.
 _COPIED: Final = 4096
 
@@ -116,7 +118,7 @@ def _start(checked: Checked, total: Deadline, say: SayStage) -> RunningDevice:
         say("attach", f"{running.target.serial_port}, {running.platform.baud} baud")
         return running
     firmware = checked.firmware = build(target)
-    say("build", _built(firmware))
+    say("build", build_text(firmware))
     begin = time.monotonic()
     running = start(firmware, total=total)
     checked.boot_s = time.monotonic() - begin
@@ -124,12 +126,15 @@ def _start(checked: Checked, total: Deadline, say: SayStage) -> RunningDevice:
     return running
 
 
-def _built(firmware: Firmware) -> str:
-    how = "from the cache" if firmware.cached else "built"
+def build_text(firmware: Firmware) -> str:
+    """The origin of `firmware`, its flash and RAM in bytes, and the unit that computes floats."""
+    how = f"{'from the cache' if firmware.cached else 'built'} in {firmware.seconds:.1f} s"
+    if firmware.target.build_dir is not None:
+        how = f"as it is in {firmware.target.build_dir}"
     sizes = firmware.sizes
     floats = f", floats by {firmware.floating_point}" if firmware.floating_point else ""
     memory = f"flash {count(sizes.flash)} bytes, RAM {count(sizes.ram)} bytes"
-    return f"{how} in {firmware.seconds:.1f} s: {memory}{floats}"
+    return f"{how}: {memory}{floats}"
 
 
 def _connect(checked: Checked, device: Device, say: SayStage) -> None:
@@ -146,13 +151,23 @@ def _call(checked: Checked, device: Device, cases: Sequence[Case], say: SayStage
     checked.missing = [
         name for name in dict.fromkeys(case.function for case in cases) if not _has(device, name)
     ]
+    free = device.info().arena_largest_free
     for case in cases:
-        if case.function not in checked.missing:
+        needed = (
+            sum(array.nbytes for array in case.inputs) + case.dtype.itemsize * case.exact.size + _MEASURING
+        )
+        if needed > free:
+            text = (
+                f"{case.function} {case.dtype} {case.size} needs {count(needed)} bytes for arrays and times"
+            )
+            say("call", f"{text}, {count(free)} are free: not called")
+        elif case.function not in checked.missing:
             outcome = _run(case, device)
             checked.outcomes.append(outcome)
             say("call", _called(outcome))
     if checked.missing:
         say("call", f"the firmware has no function {', '.join(checked.missing)}: not called")
+    if checked.missing or not checked.outcomes:
         say("copy", f"{count(_copy(device))} bytes there and back: right")
         checked.copied = True
     checked.clock = device.clock()

@@ -16,6 +16,7 @@ from minrpc.host.files import check_writable, write_output
 from minrpc.pipeline.requirements import lacking
 from minrpc.targets import Platform, load_platforms
 from minrpc.targets.project import FILE, find_project_file
+from minrpc.timing.units import count
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,6 +82,9 @@ def _tell(board: Board, name: str, overlay: Path, *, chosen: bool) -> None:
     """Print the board's facts, the missing parts, and the next command."""
     platform = completed(Platform(name, "zephyr", "board", zephyr_board=board.identifier), board, None, None)
     print(f"  core      {board.arch}, clock {board.clock or 'not known'}")
+    if board.ram:
+        flash = f"flash {count(board.flash)} bytes, " if board.flash else ""
+        print(f"  memory    {flash}RAM {count(board.ram)} bytes")
     print(f"  uarts     {uarts_text(board)}")
     if platform.starts == "qemu":
         print(f"  runs in   {platform.qemu}")

@@ -41,9 +41,20 @@ _OTHER: Final = re.compile(
     r"FATAL ERROR: |.*\bError: |.*error: |.*: not found|.*No such file|.*cannot find|.*aborting|\w+\.py: "
 )
 
+_OVERFLOWED: Final = re.compile(r"region `(\w+)' overflowed by (\d+) bytes")
+# A line of the table of memories at the head of a linker's map.
+_REGION: Final = re.compile(r"(?m)^(\w+) +0x[0-9a-f]+ +0x([0-9a-f]+)\b")
+_ARENA: Final = re.compile(r"(?m)^CONFIG_MINRPC_ARENA_(SIZE|SHARE)=(\d+)$")
+_ARENA_STEP: Final = 64
+
+_FLASH_FULL: Final = (
+    "options that are on take 5 KB of flash, see docs/c-library.md: the largest is off by "
+    "-DCONFIG_MINRPC_ERROR_TEXTS=n in cmake_options"
+)
+
 _ADVICE: Final = (
     (
-        re.compile(r"region `(?:RAM|SRAM|\w*RAM\w*)' overflowed by (\d+) bytes|VM size is too small"),
+        re.compile(r"VM size is too small"),
         "the memory is full: -DCONFIG_MINRPC_ARENA_SHARE=N gives a smaller percentage to arrays, "
         "-DCONFIG_MINRPC_ARENA_SIZE=N a size in bytes",
     ),
@@ -59,8 +70,11 @@ _ADVICE: Final = (
 )
 
 
-def first_errors(log: str) -> list[str]:
-    """The lines of a build's log with the first error, else its last lines; then advice, if any."""
+def first_errors(log: str, linker_map: str = "", config: str = "") -> list[str]:
+    """The lines of a build's log with the first error, else its last lines; then advice, if any.
+
+    linker_map, config: the linker's map and Zephyr's configuration, with the sizes of a memory that is full.
+    """
     lines = [line.rstrip() for line in log.splitlines() if line.strip()]
     found = (
         _block(lines, _COMPILER)
@@ -70,7 +84,32 @@ def first_errors(log: str) -> list[str]:
         or _block(lines, _OTHER)
         or [line for line in lines if not _is_noise(line)][-_LINES // 2 :]
     )
-    return found + [text for pattern, text in _ADVICE if pattern.search(log)]
+    return (
+        found
+        + _too_small(log, linker_map, config)
+        + [text for pattern, text in _ADVICE if pattern.search(log)]
+    )
+
+
+def _too_small(log: str, linker_map: str, config: str) -> list[str]:
+    """For each memory that Zephyr's firmware does not fit into: the sizes, and advice."""
+    sizes = {name: int(size, 16) for name, size in _REGION.findall(linker_map)}
+    lines: list[str] = []
+    for name, bytes_over in dict(_OVERFLOWED.findall(log)).items():
+        if name in sizes and config:
+            over, size = int(bytes_over), sizes[name]
+            lines.append(f"{name} has {size:,} bytes, the firmware needs {size + over:,} bytes")
+            lines.append(_ram_advice(over, size, config) if "RAM" in name else _FLASH_FULL)
+    return lines
+
+
+def _ram_advice(over: int, size: int, config: str) -> str:
+    given = {name: int(value) for name, value in _ARENA.findall(config)}
+    arena = given.get("SIZE") or size // 100 * given.get("SHARE", 0) // _ARENA_STEP * _ARENA_STEP
+    left = (arena - over) // _ARENA_STEP * _ARENA_STEP
+    if left <= 0:
+        return f"arrays take {arena:,} of these bytes: also without arrays the board has too little RAM"
+    return f"arrays take {arena:,} of these bytes: -DCONFIG_MINRPC_ARENA_SIZE={left} makes it fit"
 
 
 def _is_noise(line: str) -> bool:

@@ -141,7 +141,11 @@ class BuildTree:
             raise BuildError(
                 f"the firmware of {name} did not build",
                 log_path=self.log,
-                details=first_errors(self.log.read_text(errors="backslashreplace")),
+                details=first_errors(
+                    self.log.read_text(errors="backslashreplace"),
+                    "".join(map(_text, sorted(self.directory.glob("zephyr/*.map")))),
+                    _text(self.directory / "zephyr" / ".config"),
+                ),
             )
 
     def _exit_status(self, task: str, process: subprocess.Popen[bytes]) -> int | None:
@@ -169,6 +173,11 @@ def last_step(log: Path) -> str:
 def log_of(directory: Path) -> Path:
     """The log beside a build tree: all output of its last build."""
     return directory.with_suffix(".log")
+
+
+def _text(file: Path) -> str:
+    """Content of a file; "" for a missing file."""
+    return file.read_text(errors="replace") if file.is_file() else ""
 
 
 def _modified_ns(path: str) -> int:

@@ -37,7 +37,9 @@ def flash(firmware: Firmware, runner_args: Sequence[str] = (), limit_s: float | 
         run_runner([_filled(word, places) for word in words], log, Path.cwd(), limit_s)
         return
     workspace = find_workspace(firmware_root())
-    west = [sys.executable, "-m", "west", "flash", "--skip-rebuild", "-d", str(firmware.build_dir)]
+    # Sysbuild's directory has other images, too, such as a bootloader: all are flashed.
+    build_dir = (firmware.target.build_dir or firmware.build_dir).absolute()
+    west = [sys.executable, "-m", "west", "flash", "--skip-rebuild", "-d", str(build_dir)]
     run_runner([*west, *runner_args], log, workspace.base, limit_s, ZEPHYR_BASE=str(workspace.base))
 
 

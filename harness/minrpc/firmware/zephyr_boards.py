@@ -38,7 +38,7 @@ _UART_NODES: Final = ("uart", "serial", "usart", "lpuart")
 _UART_COMPATIBLES: Final = frozenset({"zephyr,native-tty-uart", "zephyr,cdc-acm-uart"})
 
 # Vendors by the prefix of their devicetree compatibles, if the module's name differs from it.
-_MODULES: Final = {"st": "hal_stm32", "raspberrypi": "hal_rpi_pico"}
+_MODULES: Final = {"st": "hal_stm32", "raspberrypi": "hal_rpi_pico", "gd": "hal_gigadevice"}
 
 # The vendor of cores that Zephyr runs without the vendor's module.
 _NO_HAL: Final = "intel,"
@@ -46,6 +46,7 @@ _NO_HAL: Final = "intel,"
 # Clocks behind Zephyr's cycle counter by the compatible of their node; the first match counts.
 _CLOCKS: Final = (
     ("intel,hpet", "HPET"),
+    ("nordic,nrf-grtc", "GRTC"),
     ("nordic,nrf-rtc", "RTC"),
     ("arm,armv6m-systick", "SysTick"),
     ("arm,armv7m-systick", "SysTick"),
@@ -54,11 +55,16 @@ _CLOCKS: Final = (
     ("arm,armv8-timer", "generic timer"),
     ("sifive,clint0", "mtime"),
     ("riscv,machine-timer", "mtime"),
+    ("ite,it8xxx2-timer", "ITE's timer"),
+    ("litex,timer0", "LiteX's timer"),
 )
 
 # The option that selects another clock.
 _TIMING: Final = "-DCONFIG_MINRPC_CLOCK_TIMING=y"
 _TIMING_FUNCTIONS: Final = "Zephyr's timing functions"
+
+# Cells of an address and of a size in `reg`, with the values where the devicetree has none.
+_CELLS: Final = (("#address-cells", 2), ("#size-cells", 1))
 
 MODULE_STAGE: Final = "find Zephyr's modules"
 
@@ -85,6 +91,7 @@ class Board:
     chosen: the UART that the devicetree chooses for RPC, or for data; None if it chooses none.
     clock: the clock of Zephyr's cycle counter; "" if unknown.
     smp: Zephyr runs on several cores by default.
+    flash, ram: bytes of the memories that the devicetree chooses; 0 if unknown.
     """
 
     identifier: str
@@ -98,6 +105,8 @@ class Board:
     clock: str
     smp: bool
     resting: tuple[Uart, ...] = ()
+    flash: int = 0
+    ram: int = 0
 
 
 def resolved(platform: Platform) -> Platform:
@@ -189,6 +198,8 @@ def read_target(workspace: Workspace, target: BoardTarget, overlay: Path | None 
         clock=_clock(tree),
         resting=tuple(uart for uart in _uarts(tree, on=False) if uart.label),
         smp=any("\nCONFIG_SMP=y" in file.read_text() for file in target.defconfigs),
+        flash=_chosen_size(tree, "zephyr,flash"),
+        ram=_chosen_size(tree, "zephyr,sram"),
     )
 
 
@@ -268,7 +279,7 @@ def _devicetree(workspace: Workspace, target: BoardTarget, overlay: Path | None)
         words, input=includes, capture_output=True, text=True, timeout=_COMMAND_S, check=False
     )
     if ran.returncode != 0:
-        raise _not_preprocessed(workspace, target.identifier, ran.stderr)
+        raise _not_preprocessed(workspace, target, ran.stderr)
     with tempfile.NamedTemporaryFile("w", suffix=".dts", prefix="minrpc-") as file:
         file.write(ran.stdout)
         file.flush()
@@ -281,15 +292,24 @@ def _devicetree(workspace: Workspace, target: BoardTarget, overlay: Path | None)
             raise ConfigurationError(message) from error
 
 
-def _not_preprocessed(workspace: Workspace, board: str, errors: str) -> Exception:
+def _not_preprocessed(workspace: Workspace, target: BoardTarget, errors: str) -> Exception:
     """The error for a failed preprocessor; it names the HAL module of a missing include file."""
+    board = target.identifier
     missing = re.search(r"error: (\S+): No such file", errors)
     if missing is None:
         return ConfigurationError(f"the devicetree of {board} can't be read: {errors.strip()[:400]}")
-    module = missing_module(workspace, missing[1].partition("/")[0])
-    if module is None:
-        return ConfigurationError(f"the devicetree of {board} includes {missing[1]}, which is not there")
-    return module_error(workspace, module, board)
+    vendors = (missing[1].partition("/")[0], _soc_vendor(workspace, target.qualifiers.partition("/")[0]))
+    for module in filter(None, (missing_module(workspace, vendor) for vendor in vendors)):
+        return module_error(workspace, module, board)
+    return ConfigurationError(f"the devicetree of {board} includes {missing[1]}, which is not there")
+
+
+def _soc_vendor(workspace: Workspace, soc: str) -> str:
+    """The vendor of a SoC: the directory below Zephyr's soc/ that lists the SoC; "" for an unknown SoC."""
+    listed = re.compile(rf"^\s*- name: {re.escape(soc)}$", re.MULTILINE)
+    directory = workspace.base / "soc"
+    files = (file for file in sorted(directory.rglob("soc.yml")) if listed.search(file.read_text()))
+    return next((file.relative_to(directory).parts[0] for file in files), "")
 
 
 def module_error(workspace: Workspace, module: str, board: str) -> MissingError:
@@ -343,12 +363,25 @@ def _is_on(node: Tree) -> bool:
 
 
 def _chosen(tree: Tree, uarts: Iterable[Uart], name: str) -> Uart | None:
+    node = _chosen_node(tree, name)
+    return next((uart for uart in uarts if node is not None and uart.path == node.path), None)
+
+
+def _chosen_node(tree: Tree, name: str) -> Tree | None:
     chosen = tree.root.nodes.get("chosen")
     prop = chosen.props.get(name) if chosen else None
-    if prop is None:
-        return None
-    path = prop.to_path().path
-    return next((uart for uart in uarts if uart.path == path), None)
+    return prop.to_path() if prop else None
+
+
+def _chosen_size(tree: Tree, name: str) -> int:
+    """Bytes of the memory that the devicetree chooses as `name`; 0 if it chooses none."""
+    node = _chosen_node(tree, name)
+    if node is None or "reg" not in node.props:
+        return 0
+    parent = node.parent.props
+    cells = [parent[key].to_num() if key in parent else default for key, default in _CELLS]
+    numbers = node.props["reg"].to_nums()[cells[0] : sum(cells)]
+    return int(sum(number << 32 * place for place, number in enumerate(reversed(numbers))))
 
 
 def _vendors(tree: Tree) -> list[str]:

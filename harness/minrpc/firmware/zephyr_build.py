@@ -28,6 +28,7 @@ def firmware_in(target: Target, build_dir: Path) -> Firmware:
 
     Raises ConfigurationError if there is no finished build with MinRPC in it.
     """
+    build_dir = _application_dir(build_dir)
     config = _read(build_dir, "zephyr/.config")
     if "\nCONFIG_MINRPC=y\n" not in config:
         step = "put CONFIG_MINRPC=y into the application's prj.conf; the module is this project's directory"
@@ -78,8 +79,19 @@ def _qemu_argv(build_dir: Path) -> list[str]:
 
 def board_of(build_dir: Path) -> str:
     """The board that Zephyr's `build_dir` is for, with its qualifiers. Raises ConfigurationError."""
-    config = _read(build_dir, "zephyr/.config")
+    config = _read(_application_dir(build_dir), "zephyr/.config")
     return _value(config, r'^CONFIG_BOARD_TARGET="(.*)"$') or _value(config, r'^CONFIG_BOARD="(.*)"$')
+
+
+def _application_dir(build_dir: Path) -> Path:
+    """The application's own build directory: sysbuild has one for each image below `build_dir`."""
+    domains = build_dir / "domains.yaml"
+    if not domains.is_file():
+        return build_dir
+    import yaml  # Zephyr's own scripts need PyYAML; other ports don't.
+
+    images = yaml.safe_load(domains.read_text())
+    return next(Path(image["build_dir"]) for image in images["domains"] if image["name"] == images["default"])
 
 
 def _wired(platform: Platform, tree: BuiltTree, config: str) -> Platform:

@@ -63,8 +63,9 @@ def test_the_entry_is_read_and_the_overlay_found(
 ) -> None:
     del workspace
     (tmp_path / "minrpc.toml").write_text('# Mine.\n[platforms.other]\nextends = "posix"\n')
-    status, _, err = minrpc("board", "add", "mps2/an521/cpu0", "--uart", "uart2")
+    status, out, err = minrpc("board", "add", "mps2/an521/cpu0", "--uart", "uart2")
     assert status == 0, err
+    assert "memory    flash 4,194,304 bytes, RAM 4,194,304 bytes" in out
     platforms = load_platforms()
     assert {"other", "mps2_an521_cpu0"} <= platforms.keys()
     assert (tmp_path / "minrpc.toml").read_text().startswith("# Mine.\n")
@@ -80,6 +81,7 @@ def test_a_board_on_a_desk(workspace: Workspace, tmp_path: Path, minrpc: Minrpc)
     status, out, err = minrpc("board", "add", "nucleo_f746zg", "--uart", "usart6")
     assert status == 0, err
     assert "minrpc board flash --platform nucleo_f746zg" in out
+    assert "memory    flash 1,048,576 bytes, RAM 262,144 bytes" in out
     made = resolved(load_platforms()["nucleo_f746zg"])
     assert (made.starts, made.arch, made.console_uart is None) == ("board", "arm", False)
     (overlay,) = (word for word in made.cmake_options if "OVERLAY" in word)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from minrpc import PLATFORMS, Platform, Target, build
 from minrpc.check.cases import Case, cases, ulps
-from minrpc.check.checking import check, clock_hint
+from minrpc.check.checking import build_text, check, clock_hint
 from minrpc.firmware import cache_home, toolchain
 from minrpc.host import Deadline
 from minrpc.timing import Timebase
@@ -148,6 +148,28 @@ def test_of_somebodys_own_firmware_what_is_there_is_checked() -> None:
     assert (checked.missing, checked.copied, checked.outcomes) == (["no_such_function"], True, [])
     assert "the firmware has no function no_such_function: not called" in lines
     assert "4,096 bytes there and back: right" in lines
+
+
+def test_a_call_that_is_too_large_for_the_device_is_named() -> None:
+    lines: list[str] = []
+    large = dataclasses.replace(cases()[0], inputs=(np.zeros(1 << 30, np.int8),))
+    checked = check(
+        Target.named("posix"),
+        Deadline("check", 60.0),
+        [large, cases()[0]],
+        lambda stage, text: lines.append(text),
+    )
+    assert checked.passed
+    assert len(checked.outcomes) == 1
+    assert any("add int8 2 needs 1,073,742,338 bytes for arrays and times" in line for line in lines)
+
+
+def test_a_finished_build_does_not_come_from_the_cache() -> None:
+    firmware = build(Target.named("posix"))
+    theirs = dataclasses.replace(
+        firmware, target=dataclasses.replace(firmware.target, build_dir=Path("build/theirs"))
+    )
+    assert build_text(theirs).startswith("as it is in build/theirs: flash ")
 
 
 def test_where_time_is_the_hosts_the_option_that_helps_is_named() -> None:

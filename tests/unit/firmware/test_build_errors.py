@@ -87,7 +87,7 @@ CMake Error at /zephyr/cmake/modules/dts.cmake:295 (execute_process):
     [
         pytest.param(COMPILE, "/zephyr/toolchain/gcc.h:87:36: error: static", 6, id="compiler"),
         pytest.param(
-            LINK, "/usr/lib/gcc/arm-none-eabi/12.2.1/ld.bfd: zephyr/zephyr.elf section", 3, id="linker"
+            LINK, "/usr/lib/gcc/arm-none-eabi/12.2.1/ld.bfd: zephyr/zephyr.elf section", 2, id="linker"
         ),
         pytest.param(UNDEFINED, "/usr/bin/ld.bfd: app/libapp.a(main.c.obj): in function", 2, id="undefined"),
         pytest.param(KCONFIG, "/app/prj.conf:3: warning: attempt to assign", 2, id="Kconfig"),
@@ -108,8 +108,39 @@ def test_no_log_no_lines() -> None:
     assert first_errors("") == []
 
 
-def test_full_memory_comes_with_advice() -> None:
-    assert "CONFIG_MINRPC_ARENA_SHARE" in first_errors(LINK)[-1]
+MAP = """
+Memory Configuration
+
+Name             Origin             Length             Attributes
+FLASH            0x08000000         0x00008000         xr
+RAM              0x20000000         0x00002000         xw
+*default*        0x00000000         0xffffffff
+"""
+
+
+@pytest.mark.parametrize(
+    ("arena", "advice"),
+    [
+        ("SIZE=0\nCONFIG_MINRPC_ARENA_SHARE=25", "1,984 of these bytes: -DCONFIG_MINRPC_ARENA_SIZE=704"),
+        ("SIZE=4096", "4,096 of these bytes: -DCONFIG_MINRPC_ARENA_SIZE=2816 makes it fit"),
+        ("SIZE=1280", "1,280 of these bytes: also without arrays the board has too little RAM"),
+    ],
+)
+def test_full_ram_comes_with_sizes_and_advice(arena: str, advice: str) -> None:
+    *_, sizes, last = first_errors(LINK, MAP, f"CONFIG_MINRPC=y\nCONFIG_MINRPC_ARENA_{arena}\n")
+    assert sizes == "RAM has 8,192 bytes, the firmware needs 9,426 bytes"
+    assert advice in last
+
+
+def test_full_flash_comes_with_sizes_and_advice() -> None:
+    log = LINK.replace("region `RAM'", "region `FLASH'")
+    *_, sizes, last = first_errors(log, MAP, "CONFIG_MINRPC=y\n")
+    assert sizes == "FLASH has 32,768 bytes, the firmware needs 34,002 bytes"
+    assert "CONFIG_MINRPC_ERROR_TEXTS=n" in last
+
+
+def test_sizes_are_told_only_if_the_map_has_them() -> None:
+    assert first_errors(LINK)[-1].endswith("overflowed by 1234 bytes")
 
 
 def test_a_name_that_the_firmware_has_comes_with_advice() -> None:

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from minrpc import PLATFORMS, ConfigurationError, Firmware, FlashError, Target
+from minrpc import PLATFORMS, ConfigurationError, Firmware, FlashError, Platform, Target
 from minrpc.cli import main
 from minrpc.firmware import flash
 from minrpc.firmware.flash import run_runner
@@ -45,6 +46,23 @@ def test_a_board_with_a_command_of_its_own(tmp_path: Path, monkeypatch: pytest.M
     other = replace(firmware, target=target.changed(flash_command="no-such-tool"))
     with pytest.raises(FlashError, match="no-such-tool can't be run: No such file"):
         flash(other)
+
+
+def test_west_flashes_the_directory_that_the_user_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """West runs in Zephyr's directory, and sysbuild's directory has more images than the application."""
+    (tmp_path / "VERSION").write_text("VERSION_MAJOR = 4\nVERSION_MINOR = 2\nPATCHLEVEL = 0\n")
+    monkeypatch.setenv("ZEPHYR_BASE", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    ran: list[str] = []
+    module = importlib.import_module("minrpc.firmware.flash")
+    monkeypatch.setattr(module, "run_runner", lambda argv, *_, **__: ran.extend(argv))
+    board = Platform("desk", port="zephyr", starts="board", zephyr_board="acme")
+    target = replace(Target(board), build_dir=Path("build"))
+    application = Path("build", "hello")
+    flash(Firmware(target, application / "elf", application, "0", cached=True, seconds=0.0))
+    assert ran[ran.index("-d") + 1] == str(tmp_path / "build")
 
 
 @pytest.mark.parametrize(

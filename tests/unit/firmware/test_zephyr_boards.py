@@ -176,4 +176,6 @@ def test_a_module_that_is_missing_is_named(workspace: Workspace) -> None:
         read_board(without, "nrf52840dk/nrf52840")
     with pytest.raises(ZephyrMissingError, match="needs Zephyr's module hal_espressif"):
         read_board(without, "xiao_esp32c3")  # Only its core names the vendor.
+    with pytest.raises(ZephyrMissingError, match="needs Zephyr's module hal_gigadevice"):
+        read_board(without, "longan_nano")  # An include file of the module has no vendor in its path.
     assert read_board(without, "up_squared").arch == "x86"

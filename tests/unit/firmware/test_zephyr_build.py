@@ -32,6 +32,18 @@ NINJA = """rule run
 build run_qemu: run
 """
 
+# As Zephyr 4.2's sysbuild writes it.
+DOMAINS = """default: hello
+build_dir: {0}
+domains:
+  - name: mcuboot
+    build_dir: {0}/mcuboot
+  - name: hello
+    build_dir: {0}/hello
+flash_order:
+  - mcuboot
+  - hello"""
+
 
 @pytest.fixture
 def build_dir(tmp_path: Path) -> Path:
@@ -66,6 +78,16 @@ def test_at_a_serial_port_it_is_a_board_that_is_flashed(build_dir: Path) -> None
     platform = firmware_in(target(serial_port="/dev/ttyACM0"), build_dir).platform
     assert platform.starts == "board"
     check_flashable(platform)
+
+
+def test_the_application_of_a_sysbuild(build_dir: Path) -> None:
+    application = build_dir / "hello"
+    application.mkdir()
+    for name in ("zephyr", "CMakeCache.txt", "build.ninja"):
+        (build_dir / name).rename(application / name)
+    (build_dir / "domains.yaml").write_text(DOMAINS.format(build_dir))
+    assert firmware_in(target(), build_dir).elf == application / "zephyr" / "zephyr.elf"
+    assert board_of(build_dir) == "mps2/an385"
 
 
 def test_a_build_without_the_module(build_dir: Path) -> None:
