@@ -99,8 +99,9 @@ def _loaded(path: Path) -> npt.NDArray[Any]:
     try:
         values = np.load(path, allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
+        said = getattr(error, "strerror", None) or "it has no whole array of numbers"
         raise ConfigurationError(
-            f"--arg {path} can't be read: {error}", next_step="write the file by numpy.save"
+            f"--arg {path} can't be read: {said}", next_step="write the file by numpy.save"
         ) from error
     return np.asarray(values)
 

@@ -96,9 +96,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--t4", type=Path, metavar="FILE", help="the results in the autotuning tools' T4 format")
     add(
         "--apply",
+        action="append",
+        default=[],
         type=Path,
         metavar="FILE",
-        help="write the best: a header, a CMake cache (.cmake), or an entry of minrpc.toml",
+        help="write the best: a header, a CMake cache (.cmake), or an entry of minrpc.toml; repeatable",
     )
     add(
         "--plot",
@@ -218,8 +220,8 @@ def _require_files(arguments: argparse.Namespace) -> None:
             check_writable(path)
     if arguments.plot is not None:
         check_target(arguments.plot)
-    if arguments.apply is not None:
-        check_applicable(arguments.apply, arguments.function)
+    for path in arguments.apply:
+        check_applicable(path, arguments.function)
 
 
 def _kernel(arguments: argparse.Namespace) -> Kernel:
@@ -296,9 +298,10 @@ def _tune(
         draw_results(f"{kernel.function} on {target.name}", found, arguments.plot)
     status = _summary(found, checked=kernel.check is not None)
     leader = best(found)
-    if arguments.apply is not None and leader is not None:
-        write_output(arguments.apply, applied(leader.candidate, kernel, arguments.apply))
-        print(f"\n{leader.candidate}: written to {arguments.apply}")
+    if leader is not None:
+        for place in arguments.apply:
+            write_output(place, applied(leader.candidate, kernel, place))
+            print(f"\n{leader.candidate}: written to {place}")
     core, _ = core_or_reason(target.platform)
     if core and kernel.objective == "cycles":
         print(f"\nCycles are an {core.about}")

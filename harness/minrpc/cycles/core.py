@@ -5,7 +5,8 @@ title = "Cortex-M4"             # name for messages
 instruction_set = "thumb"       # or "riscv32"
 against = "..."                 # error against hardware, and the measured programs
 ignores = "without ..."         # effects that the table leaves out, beside wait states; optional
-extends = "cortex-m4"           # starts with that core's rows; pairs here replace its pairs
+extends = "cortex-m4"           # starts with that core's rows; pairs here replace its pairs; title and
+                                # against are those of this file
 wide = ["call"]                 # classes of instructions that may be 4 bytes long; all classes if missing
 
 [[cost]]                        # cycles of an instruction of these classes
@@ -159,7 +160,7 @@ class Core:
     def read(cls, name: str, text: str) -> Self:
         """The core from the text of its file. Raises ConfigurationError."""
         try:
-            return cls._from(name, _whole(tomllib.loads(text)))
+            return cls._from(name, _whole(name, tomllib.loads(text)))
         except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
             said = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
             raise ConfigurationError(f"the core {name} can't be read: {said}") from error
@@ -167,11 +168,11 @@ class Core:
     @classmethod
     def _from(cls, name: str, table: Mapping[str, Any]) -> Self:
         kinds = KINDS[table["instruction_set"]]
-        costs = {kind: _span(row["cycles"]) for row in table["cost"] for kind in _named(row["kinds"], kinds)}
-        each = {kind: _span(row.get("each", 0)) for row in table["cost"] for kind in row["kinds"]}
+        costs = {kind: _time(row["cycles"]) for row in table["cost"] for kind in _named(row["kinds"], kinds)}
+        each = {kind: _time(row.get("each", 0)) for row in table["cost"] for kind in row["kinds"]}
         operands = {kind: _rule(row) for row in table["cost"] for kind in row["kinds"]}
         refills = {
-            kind: Refill(_span(row["cycles"]), _span(row.get("wide_unaligned", 0)))
+            kind: Refill(_time(row["cycles"]), _time(row.get("wide_unaligned", 0)))
             for row in table["refill"]
             for kind in _named(row["kinds"], kinds)
         }
@@ -189,8 +190,8 @@ class Core:
             operands,
             refills,
             pairs,
-            _span(interrupt["entry"]),
-            _span(interrupt["exit"]),
+            _time(interrupt["entry"]),
+            _time(interrupt["exit"]),
         )
 
     def costs_of(self, code: Sequence[Instruction]) -> Iterator[Span]:
@@ -257,23 +258,71 @@ class Core:
         return f"estimate: {', '.join(parts)}; {against}"
 
 
-def _whole(table: dict[str, Any]) -> dict[str, Any]:
+def _whole(name: str, table: dict[str, Any]) -> dict[str, Any]:
     """The table of the extended core, followed by the file's own; of two rows for a class, the later
-    counts."""
+    counts. The extended core's title and error are not those of other rows."""
+    _check_keys(table)
     if "extends" not in table:
         return table
-    base = _whole(tomllib.loads(_text(table["extends"])))
-    rows = {name: [*base[name], *table.get(name, ())] for name in ("cost", "refill")}
-    return {**base, **table, **rows}
+    if table["extends"] not in core_names():
+        known = ", ".join(core_names())
+        raise ValueError(f"it extends {table['extends']}, which is no core of this package; there is {known}")
+    base = _whole(name, tomllib.loads(_text(table["extends"])))
+    own = {"title": name, "against": "never compared with hardware", **table}
+    rows = {part: [*base[part], *table.get(part, ())] for part in ("cost", "refill")}
+    return {**base, **own, **rows}
+
+
+_KEYS: Final[Mapping[str, Sequence[str]]] = {
+    "": (
+        *("title", "instruction_set", "against", "ignores", "extends", "wide"),
+        *("cost", "refill", "pair", "interrupt"),
+    ),
+    "cost": ("kinds", "cycles", "each", "operands", "source"),
+    "refill": ("kinds", "cycles", "wide_unaligned", "source"),
+    "pair": ("first", "then", "when", "unless", "cycles", "source"),
+    "interrupt": ("entry", "exit", "source"),
+}
+
+
+def _check_keys(table: Mapping[str, Any]) -> None:
+    """Raise TypeError or ValueError for a key that no core's file has, and for rows that are no tables."""
+    parts = [("", table)]
+    for part in ("cost", "refill", "pair"):
+        rows = table.get(part, [])
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise TypeError(f"{part} is no list of tables: [[{part}]]")
+        parts += [(part, row) for row in rows]
+    if not isinstance(table.get("interrupt", {}), dict):
+        raise TypeError("interrupt is no table: [interrupt]")
+    for part, row in (*parts, ("interrupt", table.get("interrupt", {}))):
+        if unknown := [key for key in row if key not in _KEYS[part]]:
+            where = f" in {part}" if part else ""
+            raise ValueError(f"there is no key {unknown[0]}{where}; there is {', '.join(_KEYS[part])}")
+    for key in ("title", "against", "ignores"):
+        if not isinstance(table.get(key, ""), str):
+            raise TypeError(f"{key} is a text, not {table[key]!r}")
 
 
 def _span(value: Any) -> Span:  # noqa: ANN401 - a number or two of a TOML file
-    least, most = value if isinstance(value, list) else (value, value)
-    if not isinstance(least, int) or not isinstance(most, int):
-        raise TypeError(f"{value} are no whole cycles")
+    match value:
+        case [int(least), int(most)]:
+            pass
+        case int(least):
+            most = least
+        case _:
+            raise TypeError(f"{value} are no whole cycles: write 2, or [2, 12] if operands decide")
     if least > most:
         raise ValueError(f"{value} is no range: its first number is the least")
     return Span(least, most)
+
+
+def _time(value: Any) -> Span:  # noqa: ANN401 - as of _span
+    """The cycles of an instruction or a jump."""
+    span = _span(value)
+    if span.least < 0:
+        raise ValueError(f"{value} cycles are less than none; only a pair's may be")
+    return span
 
 
 def _rule(row: Mapping[str, Any]) -> str:
@@ -290,6 +339,8 @@ def _rule(row: Mapping[str, Any]) -> str:
 
 
 def _named(names: Sequence[str], kinds: Sequence[str]) -> Sequence[str]:
+    if not isinstance(names, list):
+        raise TypeError(f"classes are a list, not {names!r}")
     unknown = [name for name in names if name not in kinds]
     if unknown:
         raise ValueError(f"there is no class {', '.join(unknown)}; there is {', '.join(kinds)}")
@@ -320,7 +371,8 @@ def load_core(name: str, directory: Path = Path()) -> Core:
         try:
             return Core.read(name, (directory / name).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigurationError(f"the core {name} can't be read: {error}") from error
+            said = getattr(error, "strerror", None) or str(error)
+            raise ConfigurationError(f"the core {name} can't be read: {said}") from error
     if name in NOT_MODELLED:
         raise ConfigurationError(
             f"{name} is not modelled: {NOT_MODELLED[name]}", next_step="count instructions"

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from minrpc.cycles.core import core_or_reason
-from minrpc.errors import ConfigurationError
-from minrpc.firmware import build
+from minrpc.errors import ConfigurationError, HarnessError
+from minrpc.firmware import Firmware, build
 from minrpc.reports.figures import check_target, new_figure, save_figure
 from minrpc.reports.markdown import table
 from minrpc.targets import Target
@@ -123,7 +123,8 @@ def study(
         parameters are passed to it; all other names are macros.
     names: the function's parameters; by default those of its signature.
 
-    Raises as a build and as starting a device do; a candidate that fails has a row with the reason.
+    A candidate that fails has a row with the reason, and so has each combination on a platform that can't be
+    built, started or counted. If all platforms fail, raises the first one's error.
     """
     if names is None:
         names = [] if isinstance(kernel, Kernel) else list(inspect.signature(kernel).parameters)
@@ -133,19 +134,59 @@ def study(
     _require_free(over, _COLUMNS)
     macros = {name: [str(value) for value in over[name]] for name in over if name not in (*made, "flags")}
     flags = [tuple(str(given).split()) for given in over.get("flags", [""])]
+    varied = (*made, *(name for name in over if name not in made))
+    kernels = _kernels(kernel, made, over)
     rows: list[dict[str, Any]] = []
     estimates: dict[str, str] = {}
-    for named in platforms:
-        firmware = build(named if isinstance(named, Target) else Target.named(named))
-        for values in product(*(over[name] for name in made)):
-            given = dict(zip(made, values, strict=True))
-            one_kernel = kernel if isinstance(kernel, Kernel) else kernel(**given)
-            found = sorted(tune(one_kernel, Space(macros, flags), firmware, jobs=jobs), key=_candidate_number)
-            rows += [{"platform": firmware.target.name, **given, **_row(item, over)} for item in found]
-            core, _ = core_or_reason(firmware.target.platform)
-            if core and any("cycles" in item.counters for item in found):
-                estimates[firmware.target.name] = core.about
-    return Study(("platform", *made, *(name for name in over if name not in made)), tuple(rows), estimates)
+    failures: list[HarnessError] = []
+    targets = [named if isinstance(named, Target) else Target.named(named) for named in platforms]
+    for target in targets:
+        try:
+            found = _measured(kernels, Space(macros, flags), over, build(target), jobs)
+        except HarnessError as error:
+            failures.append(error)
+            found = _failed(varied, made, over, error)
+        rows += [{"platform": target.name, **row} for row in found]
+        core, _ = core_or_reason(target.platform)
+        if core and any("cycles" in row for row in found):
+            estimates[target.name] = core.about
+    if len(failures) == len(targets) > 0:
+        raise failures[0]
+    return Study(("platform", *varied), tuple(rows), estimates)
+
+
+def _kernels(
+    kernel: Kernel | Callable[..., Kernel], names: Sequence[str], over: Values
+) -> list[tuple[dict[str, object], Kernel]]:
+    """The kernels of all values of `names`, with these values."""
+    given = [dict(zip(names, values, strict=True)) for values in product(*(over[name] for name in names))]
+    return [(values, kernel if isinstance(kernel, Kernel) else kernel(**values)) for values in given]
+
+
+def _measured(
+    kernels: Sequence[tuple[dict[str, object], Kernel]],
+    space: Space,
+    over: Values,
+    firmware: Firmware,
+    jobs: int,
+) -> list[dict[str, Any]]:
+    """The rows of a platform without its name."""
+    return [
+        {**given, **_row(result, over)}
+        for given, kernel in kernels
+        for result in sorted(tune(kernel, space, firmware, jobs=jobs), key=_candidate_number)
+    ]
+
+
+def _failed(
+    varied: Sequence[str], made: Sequence[str], over: Values, error: HarnessError
+) -> list[dict[str, Any]]:
+    """The rows of a platform that failed as a whole."""
+    columns = [over[name] if name in made else map(str, over[name]) for name in varied]
+    return [
+        {**dict(zip(varied, values, strict=True)), "outcome": f"failed: {error.message}"}
+        for values in product(*columns)
+    ]
 
 
 def _require_free(over: Values, columns: Iterable[str]) -> None:

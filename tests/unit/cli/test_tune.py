@@ -219,8 +219,7 @@ def test_where_tries_some_and_the_best_is_applied(
 def test_the_best_as_a_librarys_entry_and_for_cmake(command: list[str]) -> None:
     Path("minrpc.toml").write_text("[libraries.other]\nsources = ['sum.c']\nlinked = false\n")
     command += ["--where", "UNROLL == 4 and WRONG == 0", "--check", "right.py:right"]
-    assert main([*command, "--apply", "best.cmake"]) == 0
-    assert main([*command, "--apply", "minrpc.toml"]) == 0
+    assert main([*command, "--apply", "best.cmake", "--apply", "minrpc.toml"]) == 0
     libraries = load_platforms("minrpc.toml")["posix"].named_libraries
     entry = {item.name: item for item in libraries}["sum"]
     assert [Path(source).name for source in entry.sources] == ["sum.c"]
@@ -243,4 +242,4 @@ def test_an_argument_from_a_file(command: list[str], capsys: pytest.CaptureFixtu
     assert outcomes("r.jsonl") == due()
     np.save("x.npy", np.array([None]))
     assert main(command) == 2
-    assert "x.npy can't be read" in capsys.readouterr().err
+    assert "--arg x.npy can't be read: it has no whole array of numbers" in capsys.readouterr().err

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc import ConfigurationError
+from minrpc import ConfigurationError, HarnessError, Target
 from minrpc.cli import main
 from minrpc.tuning import Kernel, Study, study
 
@@ -87,6 +87,25 @@ def test_a_size_without_values_is_refused() -> None:
 
     with pytest.raises(ConfigurationError, match="no values for n"):
         study(of_size, {"m": [1]}, ["posix"])
+
+
+@pytest.mark.usefixtures("compiler_here")
+def test_a_platform_that_fails_has_rows_with_the_reason(directory: Path) -> None:
+    over: dict[str, list[Any]] = {"BROKEN": [0, 1], "flags": ["-O1"]}
+    kernel = Kernel(directory / "sum.c", "sum", (np.ones(4, np.int32), 4))
+    bad = Target.named("posix").changed(sources=["nowhere.c"])
+    made = study(kernel, over, [bad, "posix"])
+    told = [(row["BROKEN"], row["flags"], row["outcome"].partition(":")[0]) for row in made.rows]
+    assert told == [
+        ("0", "-O1", "failed"),
+        ("1", "-O1", "failed"),
+        ("0", "-O1", "correct"),
+        ("1", "-O1", "compile"),
+    ]
+    assert made.rows[0]["outcome"] == "failed: the firmware of posix did not build"
+    assert np.isnan(made.numpy()["ticks"]).tolist() == [True, True, False, True]
+    with pytest.raises(HarnessError, match="did not build"):
+        study(kernel, over, [bad])
 
 
 def test_a_parameter_with_the_name_of_a_column_is_refused() -> None:
