@@ -69,7 +69,7 @@ _THUMB: Final = [
         (r"stm(?:db|ia)?|push", "store_multiple"),
         (r"str[bh]?t?", "store"),
         (r"dmb|dsb|isb", "barrier"),
-        (r"wfi|wfe|sev", "wait"),
+        (r"wfi|wfe", "wait"),
         (r"msr|mrs", "system"),
         (r"vdiv|vsqrt", "fp_div"),
         (r"vf?n?ml[as]|vfn?m[as]", "fp_mla"),
@@ -92,14 +92,20 @@ _RISCV: Final = [
         (r"b(?:eq|ne|lt|ge|gt|le)(?:u|z)?", "branch"),
         (r"jal|j", "jump"),
         (r"jalr|jr|ret|mret", "indirect"),
-        (r"csr\w*|rdcycle\w*|rdinstret\w*|rdtime\w*", "csr"),
+        (r"csr\w*|rdcycle\w*|rdinstret\w*|rdtime\w*|ecall|ebreak", "csr"),
+        (r"fence\.i", "fence_i"),
         (r"fence.*", "fence"),
         (r"wfi", "wait"),
-        (r"ecall|ebreak", "csr"),
     )
 ]
 _READS_ITS_ONE: Final = re.compile(r"jr|jalr|csr[wsc]")
 _COMPRESSED_MOVE: Final = re.compile(r"c\.(?:mv|li|lui|addi4spn|nop)")
+# mstatus, mtvec, mepc, mcause, dcsr, dpc, dscratch0, dscratch1.
+_CSR_OF_TRAPS: Final = frozenset({0x300, 0x305, 0x341, 0x342, *range(0x7B0, 0x7B4)})
+# mcountinhibit, mhpmevent, mcycle, minstret, mhpmcounter, and the upper halves of counters.
+_CSR_OF_COUNTERS: Final = frozenset(
+    {*range(0x320, 0x340), *(base + at for base in (0xB00, 0xB80) for at in (0, *range(2, 32)))}
+)
 _WITH_PC: Final = {"load": "load_pc", "load_multiple": "load_multiple_pc", "data": "indirect"}
 _WITH_DOUBLES: Final = {"fp_load": "fp_load_double", "fp_store": "fp_store_double"}
 
@@ -116,7 +122,9 @@ KINDS: Final[Mapping[InstructionSet, Sequence[str]]] = {
             )
         )
     ),
-    "riscv32": list(dict.fromkeys(["data", *(kind for _, kind in _RISCV)])),
+    "riscv32": list(
+        dict.fromkeys(["data", "csr_of_traps", "csr_of_counters", *(kind for _, kind in _RISCV)])
+    ),
 }
 """The classes of instructions that a core's file gives a cost, by instruction set."""
 
@@ -215,11 +223,19 @@ def _is_two_address(mnemonic: str, kind: str) -> bool:
     return mnemonic.startswith("c.") and kind == "data" and not _COMPRESSED_MOVE.fullmatch(mnemonic)
 
 
+def _csr_kind(register: int) -> str:
+    if register in _CSR_OF_TRAPS:
+        return "csr_of_traps"
+    return "csr_of_counters" if register in _CSR_OF_COUNTERS else "csr"
+
+
 def _riscv(decoder: capstone.Cs, found: capstone.CsInsn) -> Instruction:
     import capstone
 
     name = found.mnemonic.removeprefix("c.")
     kind = _kind(_RISCV, name)
+    if kind == "csr":
+        kind = _csr_kind(int.from_bytes(found.bytes, "little") >> 20)
     names = [
         decoder.reg_name(operand.reg) for operand in found.operands if operand.type == capstone.CS_OP_REG
     ]

@@ -37,6 +37,7 @@ _CODE: Final[dict[str, str]] = {
     "it ne": "18bf",
     "dmb": "bff35f8f",
     "wfi": "30bf",
+    "sev": "40bf",
     "nop": "00bf",
     "mrs r2, primask": "eff31082",
     "tbb [pc, r5]": "dfe805f0",
@@ -81,7 +82,17 @@ _CODE: Final[dict[str, str]] = {
     "ret": "67800000",
     "jalr a2": "e7000600",
     "csrr a2, mscratch": "73260034",
+    "csrr a2, mcause": "73262034",
+    "csrr a2, mtval": "73263034",
+    "csrr a2, dscratch1": "7326307b",
+    "csrr a2, mcycle": "732600b0",
+    "csrr a2, mcycle + 1": "732610b0",
+    "csrr a2, mhpmcounter31h": "7326f0b9",
+    "csrr a2, mcountinhibit": "73260032",
+    "csrr a2, cycle": "732600c0",
+    "ecall": "73000000",
     "fence": "0f00f00f",
+    "fence.i": "0f100000",
     "wfi (riscv)": "73005010",
 }
 _M4: Final[dict[str, int | tuple[int, int]]] = {
@@ -109,6 +120,7 @@ _M4: Final[dict[str, int | tuple[int, int]]] = {
     "it ne": 1,
     "dmb": 1,
     "wfi": 1,
+    "sev": 1,
     "nop": 1,
     "mrs r2, primask": 1,
     "tbb [pc, r5]": 2,
@@ -156,6 +168,7 @@ _M0: Final[dict[str, int | tuple[int, int]]] = {
     "mov pc, r3": 1,
     "b": 1,
     "wfi": 2,
+    "sev": 1,
     "mrs r2, primask": 4,
     "dmb": 4,
 }
@@ -170,7 +183,11 @@ _CV32E40P: Final[dict[str, int | tuple[int, int]]] = {
     "j": 1,
     "beqz a2": 1,
     "ret": 1,
-    "csrr a2, mscratch": (1, 4),
+    "csrr a2, mscratch": 1,
+    **dict.fromkeys(("csrr a2, mcause", "csrr a2, dscratch1"), 4),
+    **dict.fromkeys(("csrr a2, mcycle", "csrr a2, mhpmcounter31h", "csrr a2, mcountinhibit"), 4),
+    **dict.fromkeys(("csrr a2, mcycle + 1", "csrr a2, cycle", "csrr a2, mtval", "ecall"), 1),
+    "fence.i": 2,
     "fence": 2,
     "wfi (riscv)": 1,
 }
@@ -189,7 +206,8 @@ _COSTS: Final = {
         "rem a2, a3, a4": (2, 38),
         "lw a2, 0(a1)": 2,
         "sw a2, 4(a1)": 2,
-        "csrr a2, mscratch": 1,
+        **{name: 1 for name in _CV32E40P if name.startswith("csrr")},
+        "fence": 1,
     },
 }
 
@@ -237,6 +255,17 @@ def test_a_long_target_across_two_words_may_take_one_more(name: str, due: int) -
     at = core.passage(code(core, jump)[0], code(core, to, start=0x2000)[0])
     across = core.passage(code(core, jump)[0], code(core, to, start=0x2002)[0])
     assert (at, across) == (Span(1, 1), Span(due, due))
+
+
+def test_a_fence_of_cv32e40p_fetches_again_as_a_jump_does() -> None:
+    core = load_core("cv32e40p")
+    for fence in ("fence", "fence.i"):
+        [aligned], [across] = (code(core, fence, start=start) for start in (0x1000, 0x1002))
+        follows = [code(core, "addi a3, a2, 1", start=start)[0] for start in (0x1004, 0x1006)]
+        assert [core.neighbours(aligned, follows[0]), core.neighbours(across, follows[1])] == [
+            NOTHING,
+            Span(1, 1),
+        ]
 
 
 def test_straight_on_has_no_refill() -> None:
@@ -293,6 +322,7 @@ _CV32E40P_PAIRS: Final[dict[tuple[str, str], int]] = {
     ("lw a2, 0(a1)", "c.mv a3, a4"): 0,
     ("lw a2, 0(a1)", "fence"): 0,
     ("lw a2, 0(a1)", "csrr a2, mscratch"): 0,
+    ("fence", "addi a3, a2, 1"): 0,
     ("sw a2, 4(a1)", "addi a3, a2, 1"): 0,
     ("addi a2, a2, 1", "jalr a2"): 1,
     ("addi a2, a2, 1", "c.jr a2"): 1,
