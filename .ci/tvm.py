@@ -56,7 +56,7 @@ def environment(directory: Path, version: str) -> Path:
         subprocess.run([sys.executable, "-m", "venv", str(directory / version)], check=True)
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         subprocess.run([*pip, "-e", f"{ROOT}[test,zephyr]", *FURTHER, f"apache-tvm=={tvm}"], check=True)
-        # 0.25 requires another version than this one, with which it works.
+        # 0.25 declares another version, but works with this version.
         subprocess.run([*pip, "--no-deps", f"apache-tvm-ffi=={ffi}"], check=True)
     return python
 

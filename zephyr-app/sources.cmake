@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# The portable sources, for every port: MINRPC_SOURCES, MINRPC_INCLUDES, MINRPC_DEFINITIONS; those of the runtime alone
-# are MINRPC_RUNTIME_SOURCES and MINRPC_RUNTIME_INCLUDES.
+# The portable sources, for every port: MINRPC_SOURCES, MINRPC_INCLUDES, MINRPC_DEFINITIONS;
+# MINRPC_RUNTIME_SOURCES and MINRPC_RUNTIME_INCLUDES are for the runtime alone.
 
 set(MINRPC_APP ${CMAKE_CURRENT_LIST_DIR})
 
@@ -51,8 +51,8 @@ set(MINRPC_RUNTIME_INCLUDES ${MINRPC_APP}/runtime/include)
 set(MINRPC_SOURCES ${MINRPC_RUNTIME_SOURCES} ${MINRPC_OPERATOR_SOURCES})
 set(MINRPC_INCLUDES ${MINRPC_RUNTIME_INCLUDES} ${MINRPC_APP}/operators)
 
-# Built-in parts: the options of minrpc/minrpc_config.h that were given, such as -DMINRPC_CODE_LOADING=ON. The others
-# have their defaults there.
+# Built-in parts: the options of minrpc/minrpc_config.h that were given, such as
+# -DMINRPC_CODE_LOADING=ON. The other options have their defaults there.
 set(MINRPC_DEFINITIONS)
 include(${CMAKE_CURRENT_LIST_DIR}/options.cmake)
 foreach(option IN LISTS MINRPC_OPTIONS)

@@ -1,8 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Somebody else's program: a filter and a checksum of its own, and nothing of this project's but
- * the library.
+ * An application: a filter and a checksum of its own; it uses only the library of this project.
  */
 #include "functions.h"
 

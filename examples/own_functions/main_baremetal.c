@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * On a machine without an operating system.
+ * The program for a machine without an operating system.
  */
 #include <minrpc/baremetal.h>
 

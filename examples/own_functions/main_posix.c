@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * As a program of this machine.
+ * The program for this machine.
  */
 #include <minrpc/posix.h>
 

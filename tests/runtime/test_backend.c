@@ -52,7 +52,7 @@ TEST(writes_beside_workspace_are_told_when_it_is_given_back)
 		host->server.arena.top = top;
 	}
 	CHECK_EQ(TVMBackendFreeWorkspace(1, 0, &host), -1);
-	CHECK_CONTAINS(TVMGetLastError(), "not the workspace that it took last");
+	CHECK_CONTAINS(TVMGetLastError(), "not its newest workspace");
 	host_stop(host);
 }
 

@@ -187,7 +187,7 @@ TEST(workspace_is_looked_at_when_it_is_given_back)
 	(void)expect_returned(call(host, "overrun"), ARG_NULL);
 	host_functions.log_size = 17U;
 	expect_exception(call(host, "overrun"), "wrote past its workspace");
-	expect_exception(call(host, "crossed"), "not the workspace that it took last");
+	expect_exception(call(host, "crossed"), "not its newest workspace");
 	CHECK_EQ(host->server.arena.top, host->server.arena.size);
 	host_still_serves(host);
 	host_stop(host);

@@ -25,7 +25,7 @@ void link_write(const uint8_t *data, uint32_t size)
 	minrpc_link_write(data, size);
 }
 
-/* Nobody listens for text on the link. */
+/* No client reads text on the link. */
 void minrpc_device_last_words(const char *text, uint32_t size)
 {
 	ARG_UNUSED(text);

@@ -101,7 +101,7 @@ int TVMBackendFreeWorkspace(int device_type, int device_id, void *ptr)
 	case MINRPC_DAMAGE_NONE:
 		return 0;
 	case MINRPC_DAMAGE_FOREIGN:
-		return fail("the function freed what is not the workspace that it took last");
+		return fail("the function freed memory that is not its newest workspace");
 	case MINRPC_DAMAGE_BEFORE:
 		return fail("the function wrote before its workspace");
 	default:

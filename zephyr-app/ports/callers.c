@@ -12,7 +12,7 @@
 
 #define CALL_BYTES 4U
 
-/* BL, and BLX with a register; bit 0 says Thumb. */
+/* BL, and BLX with a register; bit 0 means Thumb. */
 static bool follows_call(uintptr_t address)
 {
 	const uint16_t *behind = (const uint16_t *)(address & ~(uintptr_t)1U);

@@ -3,7 +3,7 @@
  *
  * Guards surround each block, and a list has all of them. A freed block is filled and kept for a
  * while: a write to it changes the fill. Blocks that the C library took by itself, as in strdup,
- * are not in the list, and go to its own functions.
+ * are not in the list; the C library's own functions handle them.
  */
 #include "heap_guard.h"
 
@@ -37,7 +37,7 @@ struct block {
 /* The rear guard directly follows the payload, at any alignment. */
 #define OVERHEAD (sizeof(struct block) + sizeof(uint64_t))
 
-/* The ring of live blocks, and the one of freed blocks, the oldest first. */
+/* The ring of live blocks, and the ring of freed blocks, the oldest first. */
 static struct block live = {.next = &live, .previous = &live};
 static struct block freed = {.next = &freed, .previous = &freed};
 static size_t kept;
@@ -271,7 +271,7 @@ static void *resized(struct block *block, size_t size, const void *caller)
 	return make_live(fresh, size);
 }
 
-/* Blocks that are kept when they are freed are kept when they move, too. */
+/* Blocks that are kept after free() are also kept after a move. */
 static void *moved(void *pointer, size_t size, const void *caller)
 {
 	struct block *block = pointer == NULL ? NULL : block_of(pointer, caller);

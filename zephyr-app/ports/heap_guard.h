@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * malloc with guards over a C library's malloc. The linker puts it in that one's place (--wrap),
- * and loaded code is linked to it.
+ * malloc with guards over a C library's malloc. The linker replaces the C library's malloc by it
+ * (--wrap), and loaded code is linked to it.
  */
 #ifndef HEAP_GUARD_H_
 #define HEAP_GUARD_H_
@@ -13,10 +13,13 @@
  */
 const void *heap_guard_inspect(const char **where);
 
-/* The port's: one thread at a time is between the two. */
+/* Functions of the port: one thread at a time is between the two. */
 void heap_guard_lock(void);
 void heap_guard_unlock(void);
-/* The port's: ends the program. `caller`: in the function that called free or realloc, or NULL. */
+/*
+ * A function of the port: ends the program. `caller`: an address in the function that called free
+ * or realloc, or NULL.
+ */
 __attribute__((noreturn)) void heap_guard_damaged(const void *block, const char *what,
 						  const void *caller);
 

@@ -9,7 +9,7 @@
 
 /*
  * Returns the two type codes that a letter of a form allows, in the halves of a byte. Error texts
- * name the upper one.
+ * name the upper code.
  */
 static uint8_t codes_of(char letter)
 {

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Questions of a running function to the client. The question is the reply to the running request,
- * and the next request is the answer. So both are numbered, and sent again, like all others.
+ * and the next request is the answer. Both are therefore numbered, and sent again, like all other
+ * messages.
  */
 #include <minrpc/ask.h>
 
@@ -33,7 +34,7 @@ void minrpc_ask_deliver(struct minrpc_server *server, struct minrpc_cursor *pack
 	minrpc_reply_send(server);
 }
 
-/* Puts the next message behind the decoded arguments. False when too little is left there. */
+/* Puts the next message behind the decoded arguments. Returns false when there is no room. */
 static bool make_room(struct minrpc_server *server)
 {
 	const uint8_t *buffer = server->config->receive_buffer;
@@ -47,7 +48,7 @@ static bool make_room(struct minrpc_server *server)
 	return true;
 }
 
-/* Waits for the answer. False if the function must end. */
+/* Waits for the answer. Returns false if the function must end. */
 static bool wait_for_answer(struct minrpc_server *server)
 {
 	const struct minrpc_config *config = server->config;

@@ -202,7 +202,7 @@ bool minrpc_call_handle(uintptr_t handle, struct minrpc_call *call)
 	call->value.v_int64 = 0;
 	call->type_code = kTVMNullptr;
 	/*
-	 * The evaluator binds its arguments itself: they are those of the function that it times.
+	 * The evaluator binds its arguments itself: they belong to the function that it times.
 	 */
 	if (!find_callee(call->server, handle, &callee) ||
 	    (callee.function != &minrpc_evaluator_function && !minrpc_bind_arguments(call))) {

@@ -13,7 +13,7 @@
 struct code {
 	struct minrpc_object object;
 	uintptr_t block;
-	TVMFuncRegistry registry;          /* of the two members below */
+	TVMFuncRegistry registry;          /* number of the two members below */
 	TVMBackendPackedCFunc functions[]; /* the names follow the last function */
 };
 

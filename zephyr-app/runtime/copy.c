@@ -80,7 +80,7 @@ bool minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tensor, bool wri
 	if (at == NULL) {
 		return false;
 	}
-	/* Functions access elements in place, and some cores fault on unaligned ones. */
+	/* Functions access elements in place, and some cores fault on unaligned elements. */
 	if (((uintptr_t)at & ((element & -element) - 1U)) != 0U) {
 		return minrpc_fail(server, "unaligned byte offset %u", (unsigned int)span.offset);
 	}

@@ -145,7 +145,7 @@ bool minrpc_counters_enable(struct minrpc_server *server, uint32_t chosen, bool 
 	for (uint32_t i = 0U; chosen >> i != 0U && i < MINRPC_COUNTERS_MAX; i++) {
 		if ((chosen >> i & 1U) != 0U && counter_at(server, i, &counter) &&
 		    counter.enable != NULL && !counter.enable(counter.context, on) && on) {
-			/* The counters before this one run already. */
+			/* The earlier counters run already. */
 			(void)minrpc_counters_enable(server, chosen & ((1U << i) - 1U), false);
 			return minrpc_fail(server, "no slot for the counter %s", counter.name);
 		}

@@ -143,8 +143,9 @@ static bool take_options(struct minrpc_server *server, const struct minrpc_args 
 }
 
 /*
- * TVM's clients from v0.12 on hang on an answer of more than 2,048 bytes. Those of v0.10 and v0.11
- * take it, but send the same 11 arguments as v0.12 and v0.13, so all that send 11 are refused.
+ * TVM's clients from v0.12 on hang on an answer of more than 2,048 bytes. Clients of v0.10 and
+ * v0.11 take it, but send the same 11 arguments as v0.12 and v0.13, so all clients that send 11 are
+ * refused.
  */
 static bool check_repeat(struct minrpc_server *server, const struct minrpc_args *args,
 			 const struct evaluator *evaluator)

@@ -75,7 +75,7 @@ static enum minrpc_reader_event end_part(struct minrpc_reader *reader)
 
 /*
  * Returns the destination of the next byte, NULL when the byte is dropped. A field is stored so
- * that its last byte is that of `field`.
+ * that its last byte is the last byte of `field`.
  */
 static uint8_t *next(struct minrpc_reader *reader)
 {

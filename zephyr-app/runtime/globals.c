@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Global functions: those that TVM's clients look up by name, and those that this device adds.
+ * Global functions: TVM's clients look some up by name; this device adds others.
  */
 #include "rpc.h"
 

@@ -80,11 +80,11 @@ static const char options[] = BOARD IF(MINRPC_NUMBERED, "numbered") IF(
 struct answer {
 	TVMByteArray bytes;
 	struct device_info info;
-	struct region regions[REGIONS]; /* there are two of REGION_MEMORY */
+	struct region regions[REGIONS]; /* two regions are of the kind REGION_MEMORY */
 	char texts[sizeof(options) + MINRPC_BUILD_ID_MAX];
 };
 
-_Static_assert(sizeof(struct answer) <= MINRPC_RECEIVE_MIN, "it fits the smallest buffer");
+_Static_assert(sizeof(struct answer) <= MINRPC_RECEIVE_MIN, "the answer fits the smallest buffer");
 
 /* Appends a region, unless it is empty. */
 static void add_region(struct answer *answer, uint32_t kind, const void *base, uint32_t size)

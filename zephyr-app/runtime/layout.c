@@ -43,7 +43,7 @@ static bool overlap(const struct minrpc_arena *left, const struct minrpc_arena *
 
 /*
  * Transfers the live blocks of `arena` to its new place. Blocks keep their addresses: returns
- * false, without a change, when one would lie outside of the new place.
+ * false, without a change, when a block would lie outside of the new place.
  */
 static bool take_blocks(struct minrpc_arena *moved, const struct minrpc_arena *arena)
 {
@@ -127,7 +127,8 @@ bool minrpc_layout(struct minrpc_call *call)
 		return minrpc_fail(server, "arrays and code would overlap");
 	}
 	/*
-	 * The answer has no text, so it does not need its spare memory, which would be in the way.
+	 * The answer has no text, so it does not need the memory for texts, which would be in the
+	 * way.
 	 */
 	minrpc_free_spare(server);
 	/*

@@ -29,8 +29,8 @@ bool minrpc_random_fill(struct minrpc_call *call)
 		uint8_t byte = (uint8_t)(next_random(call->server) >> 24);
 
 		/*
-		 * Limits the exponent of a float, in its top byte, to a little below that of 2: so
-		 * there is no infinity, NaN or denormal.
+		 * Limits the exponent of a float, in its top byte, to a little below the exponent
+		 * of 2: so there is no infinity, NaN or denormal.
 		 */
 		if (tensor->dtype.code >= kDLFloat && element > 1U && i % element == element - 1U) {
 			byte = (byte & 0x83U) | 0x3cU;

@@ -42,7 +42,7 @@ static uint8_t *put_u64(uint8_t *at, uint64_t value)
 
 /*
  * Writes the type codes. The reply to a call has the result's real type as an additional value in
- * front, and an array's handle as another one behind.
+ * front, and an array's handle as another value behind.
  */
 static uint8_t *put_types(uint8_t *at, const struct minrpc_reply *reply)
 {

@@ -35,8 +35,8 @@ enum minrpc_rpc_code {
 	MINRPC_RPC_DEV_GET_CURRENT_STREAM = 21,
 
 	/**
-	 * Our extension, between this runtime and its own client: a reply that asks, with a u32 for
-	 * the largest answer in bytes; and the request that answers.
+	 * Our extension, between this runtime and its own client: a reply with a question, with a
+	 * u32 for the largest answer in bytes; and the request with the answer.
 	 */
 	MINRPC_RPC_ASK = 64,
 	MINRPC_RPC_ANSWER = 65,
@@ -126,7 +126,7 @@ bool minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tensor, bool wri
 bool minrpc_bind_arguments(struct minrpc_call *call);
 
 /*
- * minrpc_invoke for a measurement: its time is that of the calls. Who calls it runs under
+ * minrpc_invoke for a measurement: it takes only the time of the calls. Its caller runs under
  * minrpc_escapable.
  */
 bool minrpc_invoke_timed(const struct minrpc_callee *callee, uint32_t number,
@@ -169,7 +169,7 @@ static inline bool minrpc_return_handle(struct minrpc_call *call, int type_code,
 /* ---------------------------------------------------------------- library.c */
 
 /*
- * Returns the first name of a registry. Each further name follows the NUL of the one before.
+ * Returns the first name of a registry. Each further name follows the NUL of the previous name.
  * `*count` is the number of names, 0 for no registry.
  */
 const char *minrpc_packed_names(const TVMFuncRegistry *registry, uint32_t *count);
@@ -189,7 +189,7 @@ extern const struct minrpc_module minrpc_globals;
 
 /*
  * Returns the handle of the function with this name; 0 when there is none. A name after a colon is
- * one of the library: so our client needs one question instead of four, on links where a byte takes
+ * in the library: so our client needs one question instead of four, on links where a byte takes
  * tens of microseconds.
  */
 uintptr_t minrpc_global_find(const struct minrpc_server *server, const char *name);
@@ -213,7 +213,7 @@ bool minrpc_checksum(struct minrpc_call *call);
 bool minrpc_code_alloc(struct minrpc_call *call);
 bool minrpc_code_load(struct minrpc_call *call);
 
-/* Describes the port's memory for code alone; empty where the arena is executable. */
+/* Describes the port's memory for code alone; empty if the arena is executable. */
 void minrpc_code_memory(const struct minrpc_config *config, struct minrpc_arena *code);
 
 /* The arena that blocks for code come from. */
@@ -224,7 +224,7 @@ struct minrpc_arena *minrpc_code_arena(struct minrpc_server *server);
 bool minrpc_layout(struct minrpc_call *call);
 
 #if MINRPC_LAYOUT
-/* Applies the layout that the last call asked for, if it asked for one. */
+/* Applies the layout that the last call asked for, if any. */
 void minrpc_layout_take(struct minrpc_server *server);
 /* Returns to the configuration's layout, unless live blocks prevent it. */
 void minrpc_layout_restore(struct minrpc_server *server);
@@ -289,7 +289,7 @@ bool minrpc_server_step(struct minrpc_server *server);
 
 #if MINRPC_ASK
 #define minrpc_is_asking(server) ((server)->asking)
-/* Takes the packet that should answer; refuses any other. */
+/* Takes the packet of the answer; refuses any other packet. */
 void minrpc_ask_deliver(struct minrpc_server *server, struct minrpc_cursor *packet);
 /* True if the message in the inbox ends the session, and so the function that waits. */
 bool minrpc_ask_is_ended(const struct minrpc_server *server, uint32_t length);
@@ -352,7 +352,7 @@ bool minrpc_resend_accept(struct minrpc_server *server, struct minrpc_cursor *pa
 void minrpc_resend_probed(struct minrpc_server *server, uint32_t length);
 /* The global function "minrpc.resend". A client that finds it may send numbered messages. */
 bool minrpc_resend_version(struct minrpc_call *call);
-/* Asks the client for the request that follows the last numbered one. */
+/* Asks the client for the request that follows the last numbered request. */
 void minrpc_resend_ask(struct minrpc_server *server);
 /* Allocates memory for the answer, before a numbered request runs. */
 bool minrpc_resend_reserve(struct minrpc_server *server, const struct minrpc_cursor *packet);
@@ -361,7 +361,7 @@ void minrpc_resend_keep(struct minrpc_server *server);
 
 /* -------------------------------------------------------------- evaluator.c */
 
-/* Calling an evaluator runs this. */
+/* A call of an evaluator runs this function. */
 extern const struct minrpc_function minrpc_evaluator_function;
 
 bool minrpc_evaluator_create(struct minrpc_call *call);
@@ -394,11 +394,11 @@ uint32_t minrpc_counters_names(const struct minrpc_server *server, uint32_t chos
 bool minrpc_counters_enable(struct minrpc_server *server, uint32_t chosen, bool on);
 /*
  * Reads the counters of the set, one value for each. With `begins` it stores the reading, without
- * it the difference to the stored one. Values of peaks stay as they are.
+ * it the difference to the stored reading. Values of peaks stay as they are.
  */
 void minrpc_counters_read(const struct minrpc_server *server, uint32_t chosen, uint64_t *values,
 			  bool begins);
-/* Stores the peaks of the set, if it has any, after a call that is made for them alone. */
+/* Stores the peaks of the set, if it has any, after a call that only measures them. */
 bool minrpc_counters_peaks(struct minrpc_server *server, uint32_t chosen,
 			   const struct minrpc_callee *callee, struct minrpc_call *call,
 			   uint64_t *values);

@@ -122,8 +122,8 @@ static bool process(struct minrpc_server *server, struct minrpc_cursor *packet)
 
 #if MINRPC_GUARDS
 /*
- * The blocks are lost, and with them all objects. Resets the device, or starts the memory afresh
- * where the port can't reset.
+ * The blocks are lost, and with them all objects. Resets the device, or empties the memory if the
+ * port can't reset.
  */
 static void recover(struct minrpc_server *server)
 {
@@ -272,7 +272,7 @@ static void end_frame(struct minrpc_server *server)
 {
 	handle_message(server);
 #if MINRPC_ASK
-	/* The message that ended a waiting function: now it takes effect. */
+	/* Now the message that ended a waiting function takes effect. */
 	if (!server->asking && server->inbox != server->config->receive_buffer) {
 		handle_message(server);
 		server->inbox = server->config->receive_buffer;

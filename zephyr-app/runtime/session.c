@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Decides the meaning of a message: it starts or ends a session, or is a request of the current
- * one.
+ * session.
  */
 #include <minrpc/minrpc_config.h>
 #include <minrpc/session.h>

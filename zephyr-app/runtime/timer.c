@@ -35,7 +35,7 @@ uint64_t minrpc_clock_elapsed(const struct minrpc_clock *clock,
 	expected = minrpc_clock_convert(stop->coarse - start->coarse, clock->coarse_hz,
 					clock->cycles_hz);
 	/*
-	 * Two coarse ticks, since each reading is rounded down to one, and 1/64 for the
+	 * Two coarse ticks, since each reading is rounded down to a whole tick, and 1/64 for the
 	 * oscillators' tolerance.
 	 */
 	slack = 2U * (clock->cycles_hz / clock->coarse_hz) + expected / 64U + 2U;

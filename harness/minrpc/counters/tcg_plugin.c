@@ -242,7 +242,7 @@ struct control {
 	uint64_t ranges_at; /* place in the file; more are added while QEMU runs */
 	uint64_t ranges;
 	uint64_t opens;      /* addresses of instructions at which a window opens */
-	uint64_t closes;     /* addresses at which a window closes; these instructions are not in it */
+	uint64_t closes;     /* addresses at which it closes; these are not in it */
 	uint64_t windows_at; /* place of the windows in the file */
 	uint64_t windows_max;
 	uint64_t counters; /* number of instructions with their own counter */

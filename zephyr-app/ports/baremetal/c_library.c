@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The machine's part of picolibc: a console for printf, a clock, and the end of a program. Each
- * is linked where the firmware or loaded code may use it.
+ * The machine's part of picolibc: a console for printf, a clock, and the end of a program. Each is
+ * linked only if the firmware or loaded code may use it.
  */
 #include <stdarg.h>
 #include <stdio.h>

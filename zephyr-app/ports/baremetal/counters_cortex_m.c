@@ -3,8 +3,8 @@
  *
  * Counters of a Cortex-M: its DWT's cycles and, in 8 bits each, the causes of waits (ARMv7-M
  * Architecture Reference Manual, C1.8); on ARMv8.1-M the events of its PMU (ARMv8-M Architecture
- * Reference Manual, B14). QEMU has neither: there nothing advances, and the counters say that they
- * can't be had.
+ * Reference Manual, B14). QEMU has neither: there nothing advances, and the counters report that
+ * they are not available.
  */
 #include <minrpc/counter.h>
 #include <minrpc/minrpc_config.h>
@@ -52,7 +52,7 @@ static bool enable_dwt(void *context, bool on)
 	uint32_t before;
 
 	if (!on) {
-		/* The cycle counter goes on, since others may use it. */
+		/* The cycle counter goes on, since other code may use it. */
 		DWT[DWT_CTRL] &= index == DWT_CYCCNT ? ~0U : ~bit;
 		return true;
 	}

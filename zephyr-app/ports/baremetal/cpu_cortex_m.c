@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Arm Cortex-M: the vector table that picolibc's start-up code installs, the units turned on before
- * main, and faults. The program runs on the process stack, interrupts and faults on the main one:
- * the handler of a stack overflow has a stack.
+ * main, and faults. The program runs on the process stack, interrupts and faults on the main stack:
+ * so the handler of a stack overflow has a stack.
  */
 #include <stdbool.h>
 
@@ -21,7 +21,7 @@
 #define SCB_HFSR  (*(volatile uint32_t *)0xe000ed2cU)
 #define SCB_MMFAR (*(volatile uint32_t *)0xe000ed34U)
 #define SCB_BFAR  (*(volatile uint32_t *)0xe000ed38U)
-#else /* v6-M tells no causes */
+#else /* v6-M reports no causes */
 #define SCB_CFSR  0U
 #define SCB_HFSR  0U
 #define SCB_MMFAR 0U
@@ -50,7 +50,7 @@
 #define CFSR_NO_FRAME  (1U << 4 | 1U << 12) /* MSTKERR, STKERR: the registers were not stored */
 #define CFSR_STKOF     (1U << 20)
 #define MPU_CTRL_ON                                                                                \
-	5U /* memory in no region is as without the MPU, but not while a fault is handled */
+	5U /* the MPU is on, except in a fault's handler; other memory stays accessible */
 
 #define EXC_RETURN_PROCESS_STACK (1U << 2)
 #define EXC_RETURN_NO_FPU_FRAME  (1U << 4)
@@ -104,7 +104,7 @@ static void enable_caches(void)
 #define READ_ONLY    (2U << 1)
 #define NEVER_RUN    1U
 #define REGION_ON    1U
-/* As without an MPU: normal memory, written through. */
+/* Normal memory, written through, as without an MPU. */
 #define NORMAL_CACHE 0xaaU
 
 static void protect(uint32_t base, uint32_t end, uint32_t attributes)
@@ -138,8 +138,8 @@ static void set_regions(void)
 #define REGION_SET (1U << 4)
 
 /*
- * Maps the memory in pieces whose sizes are powers of two. Returns the next free region, which is
- * before these.
+ * Maps the memory in pieces whose sizes are powers of two. Returns the next free region, which
+ * comes before the used regions.
  */
 static uint32_t protect(uint32_t region, uint32_t base, uint32_t size, uint32_t attributes)
 {
@@ -286,7 +286,7 @@ __attribute__((noreturn, used)) void fault_handler(const struct exception_frame 
 
 __attribute__((naked)) void fault_entry(void)
 {
-	/* Bit 2 of the return code says which stack has the frame; the other stack is free. */
+	/* Bit 2 of the return code shows the stack with the frame; the other stack is free. */
 	__asm__ volatile(".syntax unified\n\t"
 			 "mov r1, lr\n\t"
 			 "lsls r0, r1, #29\n\t"

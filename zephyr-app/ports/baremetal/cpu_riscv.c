@@ -21,7 +21,7 @@
 void trap_vector(void);
 void fault_entry(void);
 
-/* Vectored: exceptions come to the first entry, interrupt N to entry N; 11 is the external one. */
+/* Vectored: exceptions come to the first entry, interrupt N to entry N; 11 is external. */
 __attribute__((naked, used, aligned(256))) void trap_vector(void)
 {
 	__asm__ volatile(".option push\n\t"
@@ -112,8 +112,8 @@ static const char *fault_name(unsigned long cause)
 }
 
 /*
- * Faults have their own stack, since the other may have overflowed. The handler does not return, so
- * it saves no registers.
+ * Faults have their own stack, since the program's stack may have overflowed. The handler does not
+ * return, so it saves no registers.
  */
 __attribute__((naked, used)) void fault_entry(void)
 {

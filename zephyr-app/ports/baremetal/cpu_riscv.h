@@ -4,9 +4,9 @@
  * RISC-V, 32 and 64 bits, in machine mode, with a PLIC.
  *
  * MACHINE_PLIC: its base; the link's interrupt comes through it. MACHINE_RESET: address of the
- * register that restarts the machine by MACHINE_RESET_VALUE. MACHINE_VECTORS: 1 where it has
- * vectors. MACHINE_PMP: 1 where it has physical memory protection, which keeps the image and
- * MACHINE_NOTHING from being written.
+ * register that restarts the machine by MACHINE_RESET_VALUE. MACHINE_VECTORS: 1 if it has vectors.
+ * MACHINE_PMP: 1 if it has physical memory protection, which forbids writes to the image and to
+ * MACHINE_NOTHING.
  */
 #ifndef CPU_RISCV_H_
 #define CPU_RISCV_H_

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * A device without an operating system. Which machine it is, machine.h says.
+ * A device without an operating system. machine.h defines the machine.
  */
 #include <stdbool.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * malloc, for all code of the device: the firmware's and code that was loaded. The heap grows from
- * the end of the data up to where arrays or code lie. Without room there a block is taken from the
- * memory for arrays. Guards surround each block; a header tells a live block from a free one. A
- * freed block is filled: a write to it changes the fill, and a pointer read from it leads nowhere.
+ * malloc, for all code of the device: the firmware and loaded code. The heap grows from the end of
+ * the data up to arrays or code. Without room there a block is taken from the memory for arrays.
+ * Guards surround each block; a header tells a live block from a free block. A freed block is
+ * filled: a write to it changes the fill, and a pointer read from it leads nowhere.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,15 +23,14 @@
 #define FREE    0x0f4eeb10U
 /* No memory has this address. */
 #define FILL    0xfeeefeeeU
-/* So many bytes of a free block are filled; as many stay the heap's when its last block is freed.
- */
+/* Bytes of a free block that are filled; the heap keeps as many of a freed last block. */
 #define FILLED  (256U * MINRPC_GUARDS)
 
 struct block {
 	size_t span; /* bytes of header, payload and guard; a multiple of the granule */
 	union {
 		size_t requested;   /* of a live block */
-		struct block *next; /* of a free block: the next one by address */
+		struct block *next; /* of a free block: the next free block by address */
 	};
 	uint32_t check;
 	uint32_t front; /* directly in front of the payload */
@@ -161,7 +160,7 @@ static void require_unwritten(struct block *block)
 	}
 }
 
-/* The link to the free block behind which the heap ends; of NULL when there is none. */
+/* The link to the free block at the heap's end; the link to NULL when there is none. */
 static struct block **last_free(void)
 {
 	struct block **link = &free_list;
@@ -424,7 +423,7 @@ void *aligned_alloc(size_t alignment, size_t size)
 }
 
 #if MINRPC_GUARDS
-/* The place that was written, of a block that it makes whole again; NULL: there is none. */
+/* The written place of a block, which is repaired; NULL: there is none. */
 static const void *inspect(struct block *block, const char **where)
 {
 	const uint32_t *word;

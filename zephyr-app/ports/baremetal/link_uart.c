@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * A UART is the link: it receives by interrupt into a ring; sending waits its turn.
+ * A UART is the link: it receives by interrupt into a ring; sending waits for the UART.
  */
 #include <stdbool.h>
 
@@ -102,7 +102,7 @@ uint32_t link_wait(const uint8_t **data)
 	}
 	interrupts_on();
 	size = link_peek(0U, data);
-	/* Not all of the ring: there must be room for the message that ends a measurement. */
+	/* A part of the ring stays free for the message that ends a measurement. */
 	return size < RING_SIZE / 2U ? size : RING_SIZE / 2U;
 }
 

@@ -1,30 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-# Reads the machine that MINRPC_MACHINE names: machines/NAME.cmake, or any such file by its path. Each key is also
-# a macro of the generated machine.h: a number as it is, "base size" as KEY_BASE and KEY_SIZE.
+# Reads the machine that MINRPC_MACHINE names: machines/NAME.cmake, or any such file by its path.
+# Each key is also a macro of the generated machine.h: a number under the key's name, "base size" as
+# KEY_BASE and KEY_SIZE.
 #
-#   MACHINE_TITLE          how it is called in the text at the start
+#   MACHINE_TITLE          its name in the text at the start
 #   MACHINE_COMPILER       the C compiler
-#   MACHINE_FLAGS          what that is told of the processor
+#   MACHINE_FLAGS          the compiler's options for the processor
 #   MACHINE_CPU            cpu_NAME.c and .h: start, faults, interrupts, caches
 #   MACHINE_FLASH          code and constants: base and size
 #   MACHINE_RAM            at its beginning the stack, then data: base and size
 #   MACHINE_NOTHING        memory that no program uses, but for the flash where that lies in it: base and size.
-#                          It should reach up to the RAM, or to the flash in front of that: a stack that runs out
-#                          ends there. Left out: what is not there must fault by itself
-#   MACHINE_ARENA          arrays: base and size; left out: all of the RAM that is left over
+#                          It should reach up to the RAM, or to the flash in front of that: a stack
+#                          that runs out ends there. Left out: addresses without memory must fault
+#                          by themselves
+#   MACHINE_ARENA          arrays: base and size; left out: the rest of the RAM
 #   MACHINE_STACK_BYTES    of the stack that functions run on, a multiple of 32 (8192); -DMINRPC_STACK_BYTES=N
 #                          overrides it
 #   MACHINE_HANDLER_BYTES  of the stack of faults, and on a Cortex-M of interrupts (1024)
 #   MACHINE_PACKET_BYTES   of the longest request, 2048 to 8192 (8192)
-#   MACHINE_RING_BYTES     of what may have come in and wait, a power of two (16384)
+#   MACHINE_RING_BYTES     of received bytes that wait, a power of two (16384)
 #   MACHINE_CLOCK          clock_NAME.c, and MACHINE_CLOCK_HZ, its rate
 #   MACHINE_UART           uart_NAME.h
 #   MACHINE_LINK           base of the UART that carries RPC, and MACHINE_LINK_IRQ, its receive interrupt; only used
 #                          if MINRPC_LINK is uart
 #   MACHINE_CONSOLE        base of the UART that carries text; left out: text goes to the link, as logs
 #
-# What one processor, clock or UART needs besides is said in that file.
-set(MINRPC_LINK uart CACHE STRING "What carries RPC: uart, semihosting or rtt, the debugger's links")
+# The file of a processor, clock or UART describes its further keys.
+set(MINRPC_LINK uart CACHE STRING "The carrier of RPC: uart, semihosting or rtt, the debugger's links")
 set(_links uart semihosting rtt)
 if(NOT MINRPC_LINK IN_LIST _links)
   message(FATAL_ERROR "MINRPC_LINK=${MINRPC_LINK}: there are ${_links}")

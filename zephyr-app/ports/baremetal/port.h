@@ -13,7 +13,7 @@
 
 #include <minrpc/counter.h>
 
-/* Of the table of vectors, with which a Cortex-M's flash begins. */
+/* Size of the table of vectors, with which a Cortex-M's flash begins. */
 #define VECTORS_BYTES 256U
 
 /*
@@ -27,7 +27,7 @@ void cpu_enable_link_interrupt(void);
 void cpu_code_ready(void *address, size_t size);
 __attribute__((noreturn)) void cpu_reset(void);
 
-/* link_*.c: the link that carries RPC. Sending waits its turn. */
+/* link_*.c: the link that carries RPC. Sending waits for the link. */
 
 /*
  * Bytes that came in, were read and were lost; beside each other, so that one register leads to
@@ -42,7 +42,7 @@ extern struct link_count {
 void link_init(void);
 void link_write(const uint8_t *data, uint32_t size);
 /*
- * Received bytes in one piece: waits until there are some, returns how many. link_consume frees
+ * Waits for received bytes, and returns the number that lie in one piece. link_consume frees
  * them.
  */
 uint32_t link_wait(const uint8_t **data);
@@ -55,7 +55,7 @@ uint32_t link_overruns(void);
 /* The receive interrupt, of a UART. */
 void link_receive_isr(void);
 
-/* console.c: text. These functions do nothing where the machine has no UART for it. */
+/* console.c: text. These functions do nothing if the machine has no UART for it. */
 void console_init(void);
 void console_write(const char *text);
 void console_put(char c);

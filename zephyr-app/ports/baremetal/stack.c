@@ -1,8 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The stack that functions run on. It is the first of the RAM: below it is memory that nobody may
- * write, so that a function that needs more faults. It is painted: a word without paint was used.
+ * The stack that functions run on. It is at the beginning of RAM: the memory below it is
+ * write-protected, so that a function that needs more stack faults. It is painted: a word without
+ * paint was used.
  */
 #include <minrpc/stack.h>
 
@@ -61,7 +62,7 @@ static bool is_within(uintptr_t address, uintptr_t base, uintptr_t size)
 	return address - base < size;
 }
 
-/* The memory of the image's and of loaded code. */
+/* The memory of the image's code and of loaded code. */
 static bool may_be_code(uintptr_t address)
 {
 	uintptr_t heap = (uintptr_t)__heap_start;

@@ -30,7 +30,7 @@ struct uart {
 static inline void uart_enable(struct uart *uart, bool receive)
 {
 	uart->line = UART_LCR_DIVISOR | UART_LCR_8N1;
-	uart->data = 1U; /* as fast as it goes */
+	uart->data = 1U; /* the highest rate */
 	uart->interrupt = 0U;
 	uart->line = UART_LCR_8N1;
 	uart->fifo = UART_FCR_ON;

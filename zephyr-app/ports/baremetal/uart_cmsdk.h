@@ -27,7 +27,7 @@ struct uart {
 
 static inline void uart_enable(struct uart *uart, bool receive)
 {
-	uart->divider = 16U; /* the smallest that the UART accepts: as fast as it goes */
+	uart->divider = 16U; /* the smallest divisor that the UART accepts: the highest rate */
 	uart->ctrl = receive ? UART_CTRL_TX | UART_CTRL_RX | UART_CTRL_RX_IRQ : UART_CTRL_TX;
 	/*
 	 * QEMU stops reading a link whose receiver is off, and reads again when DATA is read, not

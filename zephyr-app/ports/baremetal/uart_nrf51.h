@@ -42,7 +42,7 @@ static inline void uart_enable(struct uart *uart, bool receive)
 {
 	uart->at[UART_PIN_SEND] = MACHINE_LINK_PINS >> 8;
 	uart->at[UART_PIN_RECEIVE] = MACHINE_LINK_PINS & 0xffU;
-	uart->at[UART_BAUD] = UART_BAUD_1M; /* as fast as it goes */
+	uart->at[UART_BAUD] = UART_BAUD_1M; /* the highest rate */
 	uart->at[UART_ENABLE] = UART_ENABLED;
 	uart->at[UART_START_SEND] = 1U;
 	if (receive) {

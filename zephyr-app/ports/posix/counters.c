@@ -1,8 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * perf_event_open(2), for this process in user mode: where the kernel or a container forbids it, or
- * the machine counts nothing, the counters can't be had. And a piece of the stack that is painted.
+ * perf_event_open(2), for this process in user mode: if the kernel or a container forbids it, or
+ * the machine counts nothing, the counters are not available. The file also paints a piece of the
+ * stack.
  */
 #define _GNU_SOURCE
 
@@ -82,7 +83,7 @@ const struct minrpc_counter posix_counters[] = {
 	EVENT("perf_cache_misses", "", 4), {.name = NULL},
 };
 
-/* For a process signals are the interrupts. */
+/* Signals are the interrupts of a process. */
 void posix_interrupts_mask(void *context, bool masked)
 {
 	static sigset_t before;

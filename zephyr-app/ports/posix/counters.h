@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The kernel's counters of this process, and its use of the stack. Where MINRPC_COUNTERS is on.
+ * The kernel's counters of this process, and its use of the stack. Used if MINRPC_COUNTERS is on.
  */
 #ifndef COUNTERS_H_
 #define COUNTERS_H_

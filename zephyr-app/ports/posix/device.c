@@ -3,7 +3,7 @@
  *
  * A device that is a process. It speaks on a tty that it opens (--link TTY) or on an open
  * descriptor that it inherits (--fd N, a pty's master for instance), and ends when the other end is
- * closed; with --parent PID also when that process, which must have started it, ends. With
+ * closed; with --parent PID it also ends with that process, which must have started it. With
  * --memory N@ADDRESS arrays lie in the file behind descriptor N, mapped there: a process with the
  * file sees them, too.
  */
@@ -184,7 +184,7 @@ static uint32_t port_pending(void *context, uint32_t from, const uint8_t **data)
  */
 static ssize_t read_link(struct posix_port *port)
 {
-	/* Not all of the buffer: there must be room for the message that ends a measurement. */
+	/* A part of the buffer stays free for the message that ends a measurement. */
 	ssize_t size = read(port->link, port->received, LINK_BUFFER / 2U);
 
 	port->taken = 0U;
@@ -192,7 +192,7 @@ static ssize_t read_link(struct posix_port *port)
 	if (size < 0 && errno == EINTR) {
 		return 1;
 	}
-	return size < 0 && errno == EIO ? 0 : size; /* so ends a pty whose other end is closed */
+	return size < 0 && errno == EIO ? 0 : size; /* a pty's error when its other end is closed */
 }
 
 #if MINRPC_ASK
@@ -201,7 +201,7 @@ static uint32_t port_receive(void *context, const uint8_t **data)
 	struct posix_port *port = context;
 
 	if (port->taken == port->fill && read_link(port) <= 0) {
-		exit(EXIT_SUCCESS); /* nobody answers any more */
+		exit(EXIT_SUCCESS); /* the other end has gone */
 	}
 	*data = port->received + port->taken;
 	port->taken = port->fill;

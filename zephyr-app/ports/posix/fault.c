@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The handler has a stack of its own: the other one may have run out.
+ * The handler has its own stack, since the program's stack may have run out.
  */
 #define _GNU_SOURCE
 

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * A process that ends when the one that started it does, however that ended.
+ * Ends a process with its parent, however the parent ends.
  */
 #define _GNU_SOURCE
 

@@ -1,9 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The end of a program by its own code: an assertion, abort, exit. Zephyr's own say less, and exit
- * hangs. The linker puts these in their place (--wrap), and loaded code is linked to them. So is
- * clock.
+ * The end of a program by its own code: an assertion, abort, exit. Zephyr's own functions print
+ * less, and its exit hangs. The linker replaces them by these functions (--wrap), and links loaded
+ * code to these. The same applies to clock.
  */
 #include <stdarg.h>
 #include <string.h>

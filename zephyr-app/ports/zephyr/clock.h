@@ -8,10 +8,10 @@
 
 #include <minrpc/timer.h>
 
-/** @brief Ready counter and pin, once at boot. Returns 0, or a negative errno. */
+/** @brief Prepare counter and pin, once at boot. Returns 0, or a negative errno. */
 int minrpc_port_clock_init(void);
 
-/** @brief Tell the rates and widths; see struct minrpc_platform. */
+/** @brief Report the rates and widths; see struct minrpc_platform. */
 void minrpc_port_clock_describe(void *context, struct minrpc_clock *clock);
 
 /** @brief Begin an interval: count wraps, raise the pin. Returns 0, or a negative errno. */

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Memory that code can be loaded into and run from, on kernels that protect theirs.
+ * Memory for loaded code, on kernels that protect memory.
  */
 #ifndef CODE_MEMORY_H_
 #define CODE_MEMORY_H_

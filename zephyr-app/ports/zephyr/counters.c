@@ -1,9 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The kernel's counters: interrupts taken and context switches where CONFIG_TRACING_USER lets us
- * see them. And peaks of the thread's stack, which the kernel fills with 0xaa at its start, and of
- * the heaps that it lists.
+ * The kernel's counters: interrupts taken and context switches, if CONFIG_TRACING_USER is on; and
+ * peaks of the thread's stack, which the kernel fills with 0xaa at its start, and of the heaps that
+ * it lists.
  */
 #include <zephyr/kernel.h>
 #include <zephyr/sys/sys_heap.h>
@@ -71,7 +71,7 @@ void minrpc_stack_paint(void *context)
 	volatile uint8_t *end = minrpc_stack_pointer();
 
 #if defined(CONFIG_STACK_SENTINEL)
-	/* The kernel's own, at the stack's end. */
+	/* The kernel's own bytes, at the stack's end. */
 	at += sizeof(uint32_t);
 #endif
 	while (at < end) {

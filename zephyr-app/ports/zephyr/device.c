@@ -74,7 +74,7 @@ static K_KERNEL_STACK_DEFINE(stack, CONFIG_MINRPC_STACK_SIZE);
 
 /*
  * A function may ask the client while it has masked interrupts. The kernel's own lock ends where a
- * thread waits, but PRIMASK stays, and no byte would come or go: so it is put off meanwhile.
+ * thread waits, but PRIMASK stays, and no byte would come or go: so PRIMASK is cleared meanwhile.
  */
 static uint32_t interrupts_let(void)
 {
@@ -166,7 +166,7 @@ static void port_stack_use(void *context, uint32_t *size, uint32_t *peak)
 	const volatile uint8_t *at = (const volatile uint8_t *)k_current_get()->stack_info.start;
 	const volatile uint8_t *end = at + k_current_get()->stack_info.size;
 
-	/* The kernel's own, at the stack's end. */
+	/* The kernel's own bytes, at the stack's end. */
 	at += IS_ENABLED(CONFIG_STACK_SENTINEL) ? sizeof(uint32_t) : 0U;
 	while (at < end && *at == STACK_FILL) {
 		at++;

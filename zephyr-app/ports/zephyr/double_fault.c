@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * On a 32-bit x86 a stack that runs out is a double fault, which the processor handles by a task
- * switch. That takes the FPU away, and where the kernel computes by SSE its own handler faults for
- * ever: this one takes its place.
+ * switch. That disables the FPU, and if the kernel computes by SSE, its own handler faults for
+ * ever: this handler replaces it.
  */
 #include "double_fault.h"
 

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * A fatal error: said on the console and to the client, then the device restarts.
+ * A fatal error: reported on the console and to the client; then the device restarts.
  */
 #include <string.h>
 
@@ -103,7 +103,7 @@ static uintptr_t fault_address(unsigned int reason)
 #endif
 }
 
-/* Names of two values: as a RISC-V's registers are called, and elsewhere. */
+/* Names of two values: the names of a RISC-V's registers, and the names on other processors. */
 #if defined(CONFIG_RISCV)
 #define LINK  "ra"
 #define CAUSE "mcause"

@@ -9,7 +9,7 @@
 #include <zephyr/fatal.h>
 #include <zephyr/toolchain.h>
 
-/* As minrpc_fatal(), where the stack pointer was sp. */
+/* Does the same as minrpc_fatal(), for a stack pointer sp. */
 FUNC_NORETURN void minrpc_fatal_at(unsigned int reason, const struct arch_esf *esf, uintptr_t sp);
 
 #endif /* FATAL_H_ */

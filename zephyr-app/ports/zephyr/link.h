@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The link that carries the protocol: a UART (also one of USB's), or a TCP socket.
+ * The link that carries the protocol: a UART (also over USB), or a TCP socket.
  */
 #ifndef LINK_H_
 #define LINK_H_
@@ -11,7 +11,8 @@
 #include <zephyr/devicetree.h>
 
 /*
- * The board's choice, else the UART that Zephyr's own boards reserve for data, else the only UART.
+ * The UART that the board chooses, else the UART that Zephyr's own boards reserve for data, else
+ * the only UART.
  */
 #if DT_HAS_CHOSEN(minrpc_uart)
 #define LINK_NODE DT_CHOSEN(minrpc_uart)
@@ -43,8 +44,8 @@ uint32_t minrpc_link_wait(const uint8_t **data);
 /**
  * @brief Get the bytes after those of minrpc_link_wait(), without waiting.
  *
- * When all of a full ring has been read so, its bytes are dropped and counted as lost: a client
- * that waits for an answer sends less, and a new client's messages need room.
+ * When all of a full ring has been read in this way, its bytes are dropped and counted as lost: a
+ * client that waits for an answer sends less, and a new client's messages need room.
  *
  * @param held Number of bytes that minrpc_link_wait() gave; they stay valid.
  * @param from Number of following bytes to pass over.
@@ -83,13 +84,13 @@ void minrpc_link_write(const uint8_t *data, uint32_t size);
  */
 void minrpc_link_poll_only(void);
 
-/** @brief Send the bytes that wait, and nothing more by interrupt. Before a restart. */
+/** @brief Send the waiting bytes, and nothing more by interrupt. For use before a restart. */
 void minrpc_link_finish(void);
 
 /** @brief Number of bytes that the link lost since boot, if it reports them. */
 uint32_t minrpc_link_overruns(void);
 
-/** @brief The link's name, for people. */
+/** @brief The link's name for messages. */
 const char *minrpc_link_name(void);
 
 #endif /* LINK_H_ */

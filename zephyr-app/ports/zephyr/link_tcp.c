@@ -156,7 +156,7 @@ uint32_t minrpc_link_wait(const uint8_t **data)
 		take(FOR_EVER);
 	}
 	*data = rx.bytes;
-	/* Not all of the buffer: there must be room for the message that ends a measurement. */
+	/* A part of the buffer stays free for the message that ends a measurement. */
 	return MIN(rx.size, RX_SIZE / 2U);
 }
 

@@ -1,9 +1,9 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The link by a UART's interrupt, a ring each way. When the receive ring is full the receive
- * interrupt rests until there is room; bytes that the UART itself loses meanwhile are counted.
- * Bytes are dropped here, and counted, only while a measurement runs, by minrpc_link_peek.
+ * The link by a UART's interrupts, with a ring in each direction. When the receive ring is full the
+ * receive interrupt rests until there is room; bytes that the UART itself loses meanwhile are
+ * counted. Bytes are dropped here, and counted, only while a measurement runs, by minrpc_link_peek.
  *
  * CDC ACM is a UART, too, whose interrupt is a work queue of the USB stack: the bytes move there
  * only, and none do while interrupts are locked.
@@ -271,7 +271,7 @@ uint32_t minrpc_link_wait(const uint8_t **data)
 		(void)k_sem_take(&rx_ready, K_FOREVER);
 		size = piece_behind(0U, data);
 	}
-	/* Not all of the ring: there must be room for the message that ends a measurement. */
+	/* A part of the ring stays free for the message that ends a measurement. */
 	return MIN(size, RX_SIZE / 2U);
 }
 

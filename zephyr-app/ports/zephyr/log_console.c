@@ -11,7 +11,7 @@
 #include "device.h"
 #include "link.h"
 
-/* Zephyr's own console drivers declare it, too: before 4.2 there is no header for it. */
+/* Zephyr's own console drivers also declare it, since no header does before 4.2. */
 void __printk_hook_install(int (*fn)(int c));
 void __stdout_hook_install(int (*fn)(int c));
 

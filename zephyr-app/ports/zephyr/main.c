@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The application: the server, with the built-in functions and the linked-in ones.
+ * The application: the server, with the built-in and the linked-in functions.
  */
 #include <minrpc/zephyr.h>
 

@@ -13,7 +13,7 @@
 #include "native_host.h"
 #endif
 
-/* Not cleared at boot, so it counts on through a reset. */
+/* This variable is not cleared at boot, so it continues to count after a reset. */
 static __noinit uint8_t boots;
 
 uint8_t minrpc_restart_nonce(void)

@@ -16,7 +16,7 @@
  */
 FUNC_NORETURN void minrpc_restart(void);
 
-/** @brief A number that differs from that of the previous boot. */
+/** @brief A number that differs from the number of the previous boot. */
 uint8_t minrpc_restart_nonce(void);
 
 #endif /* RESTART_H_ */

@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * A stack that runs out on a Cortex-M. Zephyr's guard is 32 bytes, which a large frame jumps over;
- * the stack is therefore the first of the RAM (stack_guard.ld), with nothing below it that can be
- * written. The processor then can't store its registers where the stack pointer is, and Zephyr's
- * own handler, which reads them there, would fault again.
+ * the stack is therefore at the beginning of RAM (stack_guard.ld), and no memory below it can be
+ * written. The processor then can't store its registers at the stack pointer, and Zephyr's own
+ * handler, which reads them from there, would fault again.
  */
 #include "stack_guard.h"
 
@@ -44,7 +44,7 @@ void __wrap_z_arm_fault(uint32_t msp, uint32_t psp, uint32_t exc_return,
 #define NO_ACCESS            BIT(28)              /* nor is it executed */
 #define READ_ONLY            (5U << 24 | BIT(17)) /* normal memory, written through */
 #define SIZE(bytes)          ((LOG2(bytes) - 1U) << 1 | BIT(0))
-#define ON                   (BIT(2) | BIT(0)) /* the rest is as without the MPU */
+#define ON                   (BIT(2) | BIT(0)) /* other memory stays accessible */
 
 BUILD_ASSERT(CONFIG_SRAM_BASE_ADDRESS == 0x20000000 && CONFIG_FLASH_BASE_ADDRESS == 0,
 	     "CONFIG_MINRPC_MPU_GUARD is for flash at 0 and RAM at 0x20000000");

@@ -1,9 +1,10 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * A stack that runs out on a RISC-V. Zephyr's trap entry stores the registers where the stack
- * pointer is, and there faults again, for ever: this one goes before it, and handles a fault on a
- * stack of its own where the server's has no room. That is the first of the RAM (stack_guard.ld).
+ * A stack that runs out on a RISC-V. Zephyr's trap entry stores the registers at the stack pointer,
+ * and faults again there, for ever: this entry runs before it, and handles a fault on its own stack
+ * if the server's stack has no room. The server's stack is at the beginning of RAM
+ * (stack_guard.ld).
  */
 #include "trap_stack.h"
 
@@ -13,7 +14,7 @@
 
 #include "fatal.h"
 
-/* Zephyr's entry needs the first, also for an interrupt; its handler of faults the second. */
+/* Room that Zephyr's entry needs, also for an interrupt, and room that its handler needs. */
 #if defined(CONFIG_64BIT)
 #define ENTRY_ROOM 384
 #else

@@ -5,7 +5,7 @@
 #define TRAP_STACK_H_
 
 #if defined(CONFIG_MINRPC_TRAP_STACK)
-/* Before any thread's stack can run out. */
+/* To be called before any thread's stack can run out. */
 void minrpc_trap_stack_init(void);
 #else
 static inline void minrpc_trap_stack_init(void)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# BBC micro:bit as QEMU has it: nRF51, Cortex-M0, 16 KiB of RAM. QEMU gives it a SysTick, which the chip on a real
-# one has not. Meaning of the keys: machine.cmake.
+# BBC micro:bit in QEMU: nRF51, Cortex-M0, 16 KiB of RAM. QEMU's model has a SysTick, which the real
+# chip lacks. Meaning of the keys: machine.cmake.
 set(MACHINE_TITLE "micro:bit")
 set(MACHINE_COMPILER arm-none-eabi-gcc)
 set(MACHINE_FLAGS -mcpu=cortex-m0 -mthumb)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Arm MPS2 with the AN505 image: Cortex-M33 with FPU. It starts in the secure state and stays there, so addresses
-# are those of the secure aliases (bit 28 set). Meaning of the keys: machine.cmake.
+# Arm MPS2 with the AN505 image: Cortex-M33 with FPU. It starts in the secure state and stays there,
+# so addresses are secure aliases (bit 28 set). Meaning of the keys: machine.cmake.
 set(MACHINE_TITLE "MPS2 AN505")
 set(MACHINE_COMPILER arm-none-eabi-gcc)
 set(MACHINE_FLAGS -mcpu=cortex-m33 -mthumb -mfloat-abi=hard)

@@ -25,8 +25,8 @@ extern "C" {
  *
  * @param question     `size` bytes of any content, unchanged until the answer
  * @param answer_size  set to the bytes of the answer, at least 1
- * @return the answer, valid until the next question; NULL when the server runs no function, or one
- *         that waits for an answer
+ * @return the answer, valid until the next question; NULL when the server runs no function, or the
+ *         function already waits for an answer
  */
 const void *minrpc_ask(struct minrpc_server *server, const void *question, uint32_t size,
 		       uint32_t *answer_size);

@@ -46,7 +46,7 @@ enum minrpc_reader_event {
 	MINRPC_READER_FULL,
 	MINRPC_READER_FRAME, /**< a frame ended with a good CRC */
 	MINRPC_READER_BAD_CRC,
-	MINRPC_READER_SHORT,  /**< a new frame began before the last one had ended */
+	MINRPC_READER_SHORT,  /**< a new frame began before the last frame had ended */
 	MINRPC_READER_ESCAPE, /**< ff was followed by a byte other than fd, fe and ff */
 };
 
@@ -105,13 +105,14 @@ minrpc_writer_init(struct minrpc_writer *writer, uint8_t *buffer, uint32_t capac
 void minrpc_writer_begin(struct minrpc_writer *writer, uint32_t length);
 void minrpc_writer_put(struct minrpc_writer *writer, const void *data, uint32_t size);
 /**
- * Returns 0, or -1 when the port refused a part of the frame. The next frame then starts afresh.
+ * Returns 0, or -1 when the port refused a part of the frame. The next frame then starts like the
+ * first frame.
  */
 int minrpc_writer_end(struct minrpc_writer *writer);
 
 /**
  * Drops the current frame, if any. Its bytes that are not sent yet are never sent, and the next
- * frame starts afresh.
+ * frame starts like the first frame.
  */
 static inline void minrpc_writer_abandon(struct minrpc_writer *writer)
 {

@@ -117,7 +117,7 @@ bool minrpc_library_at(const struct minrpc_library *library, uint32_t index,
  * Checks the number and types of the arguments.
  *
  * @param arguments  a letter for each: see struct minrpc_function
- * @return false when they differ; the failure's text names the expected and the actual ones
+ * @return false when they differ; the failure's text names the expected and the actual arguments
  */
 bool minrpc_check_arguments(struct minrpc_call *call, const char *arguments);
 

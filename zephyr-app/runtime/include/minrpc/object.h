@@ -24,8 +24,8 @@ struct minrpc_object {
 	struct minrpc_object *next;
 	uint32_t handle;
 	/**
-	 * handle of the object with which this one is freed; no object's: the session's end frees
-	 * it
+	 * handle of the object with which this object is freed; no object's: the session's end
+	 * frees it
 	 */
 	uint32_t owner;
 	/**

@@ -60,8 +60,8 @@ uint32_t minrpc_size(uint64_t value);
 uint32_t minrpc_take_size(struct minrpc_cursor *cursor);
 
 /**
- * Converts a handle or address from the wire. A value that does not fit becomes one that is never
- * given out.
+ * Converts a handle or address from the wire. A value that does not fit becomes a value that is
+ * never given out.
  */
 static inline uintptr_t minrpc_handle(uint64_t value)
 {

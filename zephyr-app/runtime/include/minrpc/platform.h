@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The callbacks that a port provides. Each gets the port's context. Only those that say so may be
- * NULL.
+ * The callbacks that a port provides. Each gets the port's context. A callback may be NULL only if
+ * its description permits it.
  */
 #ifndef MINRPC_PLATFORM_H_
 #define MINRPC_PLATFORM_H_
@@ -69,7 +69,7 @@ struct minrpc_platform {
 
 	/**
 	 * Changes when bytes arrive. With it the server looks for bytes only after a call during
-	 * which some arrived, which costs each call of a measurement the same few instructions.
+	 * which bytes arrived, which costs each call of a measurement the same few instructions.
 	 * NULL: the port does not notice arrivals. The server then looks about every quarter of a
 	 * second, and the measured time contains the look.
 	 */
@@ -115,7 +115,7 @@ struct minrpc_platform {
 	 * Inspects the guards of the heap's blocks, and repairs them. NULL: they have none.
 	 *
 	 * @param where  set to words for the place, behind "wrote": "beside the memory of malloc"
-	 * @return the first place that was written without being a block's; NULL: there is none
+	 * @return the first written place outside all blocks; NULL: there is none
 	 */
 	const void *(*heap_inspect)(void *context, const char **where);
 #endif

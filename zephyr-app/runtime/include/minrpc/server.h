@@ -39,7 +39,7 @@ extern "C" {
  * minrpc_server_init checks each field. Sizes are in bytes.
  */
 struct minrpc_config {
-	/** The port's callbacks; see there which ones may be NULL. */
+	/** The port's callbacks; some of them may be NULL, see struct minrpc_platform. */
 	const struct minrpc_platform *platform;
 	/** Passed to each callback. */
 	void *context;
@@ -106,8 +106,8 @@ struct minrpc_config {
 	uint8_t build_id_size;
 
 	/**
-	 * Start of the session nonces. Any value; a different one after each reset makes the server
-	 * ignore old messages.
+	 * Start of the session nonces. Any value; a different value after each reset makes the
+	 * server ignore old messages.
 	 */
 	uint8_t nonce_seed;
 };
@@ -223,7 +223,7 @@ void minrpc_server_receive(struct minrpc_server *server, const uint8_t *data, ui
 
 /**
  * Sends text to the client's log, in pieces of MINRPC_LOG_MAX bytes. Empty text is not sent. Must
- * be called from where minrpc_server_receive runs, for example from a function.
+ * be called in the context of minrpc_server_receive, for example by a function.
  *
  * @return 0; -1 when a frame is in progress, the link refused a piece, or the server is not
  * initialized

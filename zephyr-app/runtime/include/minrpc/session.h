@@ -18,7 +18,7 @@ extern "C" {
 #define MINRPC_SESSION_HEADER  3U
 #define MINRPC_SESSION_VERSION 1U
 
-/** The longest log. After a longer or an empty one clients lose all later replies. */
+/** The longest log. After a longer or an empty log clients lose all later replies. */
 #define MINRPC_LOG_MAX 1023U
 
 enum minrpc_message_type {
@@ -31,10 +31,10 @@ enum minrpc_message_type {
 	/**
 	 * Our extension for links that lose bytes. The client sends the first such message, after
 	 * it has found the global function "minrpc.resend". So no other client or device ever gets
-	 * one.
+	 * such a message.
 	 */
 	MINRPC_MESSAGE_NUMBERED = 0x11, /**< u8 sequence, RPC packet, u32 CRC-32; both ways */
-	/** from the device: u8 sequence of the last request that arrived; asks for the next one */
+	/** from the device: u8 sequence of the last arrived request; asks for the next request */
 	MINRPC_MESSAGE_RESEND = 0x12,
 	/** from the client: u8 sequence; asks for this reply, or RESEND if there is none */
 	MINRPC_MESSAGE_PROBE = 0x13,
@@ -47,10 +47,10 @@ enum minrpc_message_type {
 	MINRPC_MESSAGE_CHECKED = 0x14, /**< u32 CRC-32 of the packet up to its data, RPC packet */
 };
 
-/** Bytes of a checked message that a normal one does not have. */
+/** Bytes of a checked message that a normal message does not have. */
 #define MINRPC_CHECKED_EXTRA 4U
 
-/** Bytes of a numbered message that a normal one does not have: the sequence and the check. */
+/** Bytes of a numbered message that a normal message does not have: the sequence and the check. */
 #define MINRPC_NUMBERED_EXTRA (1U + 4U)
 
 /** All zero at the start, except the nonce. */
@@ -62,7 +62,7 @@ struct minrpc_session {
 
 enum minrpc_session_action {
 	MINRPC_SESSION_IGNORE,
-	/** a new session: free all of the last one, send a start reply */
+	/** a new session: free all of the last session, send a start reply */
 	MINRPC_SESSION_STARTED,
 	MINRPC_SESSION_ENDED,
 	MINRPC_SESSION_DELIVER, /**< an RPC packet follows the header */

@@ -45,7 +45,7 @@ static inline uint64_t minrpc_down_counter(uint32_t overflows, bool pending, uin
 	return ((uint64_t)overflows + pending) * period + within;
 }
 
-/** The port's clock. Its counter has 64 bits; the port extends a narrower one. */
+/** The port's clock. Its counter has 64 bits; the port extends a narrower counter. */
 struct minrpc_clock {
 	uint64_t cycles_hz; /**< rate of the cycle counter, read at run time; never 0 */
 	/** rate of a second, slower clock that is right over long times; 0: none */

@@ -30,7 +30,7 @@ int minrpc_start(struct minrpc_library library);
 struct minrpc_server *minrpc_device(void);
 
 /**
- * @brief Tell the console and the client of a fatal error, then restart.
+ * @brief Report a fatal error on the console and to the client, then restart.
  *
  * For an application's own k_sys_fatal_error_handler(); with CONFIG_MINRPC_FATAL_HANDLER this is
  * the handler.

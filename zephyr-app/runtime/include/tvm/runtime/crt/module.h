@@ -19,7 +19,7 @@ typedef struct TVMModule {
 
 /*
  * Defined by generated code. Not weak here, since that would make the definitions weak, and the
- * linker would silently drop one of two.
+ * linker would silently drop one of two definitions.
  */
 const TVMModule *TVMSystemLibEntryPoint(void);
 
