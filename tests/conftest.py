@@ -22,9 +22,9 @@ from packaging.requirements import Requirement
 pytest_plugins = ["pytester"]
 
 _PASSED: Final = "tests/passed"
-# Distributions that some tests need and that are not in any extra.
+# Distributions that some tests need and that no extra has.
 _NO_EXTRA: Final = {"torch"}
-# Source trees of others that some tests need: the variable of the environment that names the directory.
+# Source trees of other projects that some tests need: the environment variable that names the directory.
 _TREES: Final = {"cmsis-nn": "CMSIS_NN"}
 
 
@@ -34,10 +34,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--not-passed-in",
         type=Path,
         metavar="DIRECTORY",
-        help="leaves out what has passed in the last run of another checkout of the same commit",
+        help="leaves out tests that have passed in the last run of another checkout of the same commit",
     )
     parser.addoption(
-        "--load", action="store_true", help="the whole of what tests/device does to load the link, not a part"
+        "--load", action="store_true", help="runs all rounds of the load tests in tests/device, not a part"
     )
 
 

@@ -32,8 +32,8 @@ class MeteredTransport:
         self._answer = b""
 
     def write(self, data: bytes, timeout_s: float) -> None:
-        """As `Transport.write`. Bytes that a slow far end has not taken are written again, and counted
-        once."""
+        """Does the same as `Transport.write`. Bytes that a slow far end has not taken are written again,
+        and counted once."""
         if self.replays:
             return
         try:
@@ -44,14 +44,14 @@ class MeteredTransport:
         self._sent += len(data)
 
     def read(self, timeout_s: float) -> bytes:
-        """As `Transport.read`."""
+        """Does the same as `Transport.read`."""
         if not self.replays:
             self._answer = self._inner.read(timeout_s)
             self._received += len(self._answer)
         return self._answer
 
     def close(self) -> None:
-        """As `Transport.close`."""
+        """Does the same as `Transport.close`."""
         self._inner.close()
 
     def during(self, action: Callable[[], object]) -> Traffic:

@@ -82,7 +82,7 @@ def on_one_cpu(*running: RunningDevice) -> Iterator[None]:
     """Keep this thread and the processes of `running` on one CPU, so that the scheduler treats all alike.
 
     Emulators that are started meanwhile run on this CPU, too. With two CPUs the scheduler wakes a process on
-    either, and for seconds the measured time may be that of waking a sleeping CPU.
+    either, and for seconds the measured time may be the time of waking a sleeping CPU.
     """
     allowed = os.sched_getaffinity(0)
     processes = [device.process.pid for device in running if device.process is not None]

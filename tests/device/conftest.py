@@ -61,7 +61,7 @@ def need_memory(device: Device) -> Callable[[int], None]:
 
 @pytest.fixture
 def load(load: Callable[..., CFunctions], device: Device, need_memory: Callable[[int], None]) -> Load:
-    """As the plugin's fixture, but gives the library object, not its functions; the tests' files take up to
+    """Like the plugin's fixture, but gives the library object, not its functions; the tests' files take up to
     20 KB of a device."""
     need_memory(24_000)
     try:

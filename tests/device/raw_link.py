@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client that sends messages which no client should send: any session, any bytes, directly over a device's
-link."""
+"""A client that sends forbidden messages directly over a device's link: in any session, with any bytes."""
 
 from itertools import count
 
@@ -57,7 +56,7 @@ class RawLink:
         self.send(self._session.start())
         while self._session.state is not SessionState.ESTABLISHED:
             if any(isinstance(event, Terminated) for event in self._read(deadline)):
-                # It has just booted: bytes sent before are lost.
+                # The device has just booted: bytes sent before are lost.
                 self.send(self._session.start())
 
     def send(self, data: bytes) -> None:

@@ -54,7 +54,8 @@ def test_a_fault(kinds: LoadedLibrary, minrpc_shared: SharedDevice) -> None:
 
 
 def end_of(running: RunningDevice) -> type[HarnessError]:
-    """A fault's error: a process ends, all others restart and say why; no second fault stops an emulator."""
+    """A fault's error: a process ends, other devices restart and report the reason; no second fault stops an
+    emulator."""
     return SessionTerminatedError if running.qmp else EmulatorExitedError
 
 
@@ -104,7 +105,7 @@ def test_null_can_not_be_written(
     assert caught.value.stage == "call call_set_null"
     if tells(minrpc_shared):
         line = lines_of("kinds.c", "*nowhere = 1")
-        # A Cortex-M0 does not say what was accessed.
+        # A Cortex-M0 does not report the accessed address.
         cause = "wrote to 0x0: a null pointer" if "HardFault" not in caught.value.message else "HardFault"
         assert re.match(rf"{cause}, in set_null, at \S*kinds\.c:{line};", caught.value.message)
         assert any(detail.startswith("called by call_set_null, at ") for detail in caught.value.details)
@@ -114,7 +115,7 @@ def test_null_can_not_be_written(
 def test_null_can_not_be_read(
     kinds: LoadedLibrary, minrpc_shared: SharedDevice, running_device: RunningDevice
 ) -> None:
-    """Where the core can close its vectors to reading: an Armv7-M core with an MPU can."""
+    """Only some cores can forbid reads of their vectors: an Armv7-M core with an MPU can."""
     if minrpc_shared.name in OPEN_AT_NULL:
         pytest.skip("its vectors, or other memory, lie at address 0, open to reading")
     with pytest.raises(end_of(running_device)) as caught:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CMSIS-NN's kernels in a model, on every device that can load code: its tree is where CMSIS_NN says."""
+"""CMSIS-NN's kernels in a model, on every device that can load code: CMSIS_NN names the source tree."""
 
 from __future__ import annotations
 

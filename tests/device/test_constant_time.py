@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A comparison that leaves early and a table that a secret indexes are told from code that does neither."""
+"""The check distinguishes an early exit, or a table indexed by a secret, from code without these leaks."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_function_that_is_loaded_is_checked_as_one_of_the_firmware(
     with library_of(checked.device.load(source)) as library:
         assert check_constant_time(checked.device, checked.counters, "whole", given, library)
         early = check_constant_time(checked.device, checked.counters, "early", given, library)
-        # A second call finds a sorted array, so that it says nothing about the first.
+        # A second call finds a sorted array, so that its trace differs from the first.
         unsorted = [[np.array(number, np.uint8), 4] for number in ([1, 2, 3, 4], [4, 3, 2, 1], [1, 3, 2, 4])]
         with pytest.raises(ConfigurationError, match="sort overwrites its input"):
             check_constant_time(checked.device, checked.counters, "sort", unsorted, library)
@@ -123,7 +123,7 @@ def test_a_function_that_is_loaded_is_checked_as_one_of_the_firmware(
 
 
 def test_a_float_that_software_narrows_on_its_way_is_refused(checked: Checked, tmp_path: Path) -> None:
-    """The call converts it from double, which is not the function's doing."""
+    """The call converts it from double, which the function can't change."""
     (tmp_path / "bits.c").write_text(
         "#include <stdint.h>\n#include <string.h>\n"
         "uint32_t at(const float *x) { uint32_t bits; memcpy(&bits, x, 4); return bits ^ 1; }\n"
@@ -155,7 +155,7 @@ def test_textbook_leaks_are_told_from_code_without(checked: Checked) -> None:
         pytest.skip("its firmware takes no code")
     out = np.zeros(16, np.uint8)
     with library_of(checked.device.load(LEAKS, flags=["-O2"])) as library:
-        # FIPS 197, appendix C.1: the table's AES is AES.
+        # FIPS 197, appendix C.1: the AES by the table gives the published result.
         library["aes_by_table"](np.arange(16, dtype=np.uint8), MESSAGE, out)
         assert out.tobytes().hex() == "69c4e0d86a7b0430d8cdb78070b4c55a"
 

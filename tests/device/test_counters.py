@@ -125,7 +125,7 @@ def test_jumps_of_a_loop_are_one_less_than_its_rounds(image: Firmware) -> None:
 
 
 def test_instructions_are_the_time(image: Firmware, own_shift: int) -> None:
-    """The difference in time of two measurements is that of their instructions, to the tick."""
+    """The difference in time of two measurements is the difference of their instructions, to the tick."""
     with counting(image) as counted:
         (short_ticks, short), (long_ticks, long) = (counted.spin(n).least for n in (0, ROUNDS))
         hz = counted.spin(0).measurement.clock.cycles_hz

@@ -174,7 +174,7 @@ def test_another_core_of_the_same_instruction_set_takes_what_its_table_says(imag
     check_rounds(image, others[core])
 
 
-# By core: cycles of an instruction with these operands. Those of Arm's cores are measurements of others.
+# By core: cycles of an instruction with these operands. For Arm's cores others have measured them.
 _DIVISION: Final = {
     ("unsigned_division", 0, 7): 2,
     ("unsigned_division", 7, 8): 3,
@@ -210,7 +210,7 @@ _OPERANDS: Final[dict[str, dict[tuple[str, int, int], int]]] = {
 
 
 def operand_rounds(image: Firmware, core: str) -> dict[tuple[str, int, int], tuple[int, int]]:
-    """Cycles of each round, least and most, without those of the round's end."""
+    """Cycles of each round, least and most, without the cycles of the round's end."""
     back = 1 + _ROUNDS[core][0]
     with open_device(image.changed(counters=True, core=core)) as device:
         library = library_of(device.load(LOOPS, flags=["-O1"]))

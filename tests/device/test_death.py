@@ -83,7 +83,7 @@ class KillsInMidWrite:
         self._running = running
 
     def write(self, data: bytes, timeout_s: float) -> None:
-        """As `Transport.write`."""
+        """Does the same as `Transport.write`."""
         link = self._running.transport
         if len(data) > 4000:
             link.write(data[:2000], timeout_s)
@@ -92,11 +92,11 @@ class KillsInMidWrite:
         link.write(data, timeout_s)
 
     def read(self, timeout_s: float) -> bytes:
-        """As `Transport.read`."""
+        """Does the same as `Transport.read`."""
         return self._running.transport.read(timeout_s)
 
     def close(self) -> None:
-        """As `Transport.close`."""
+        """Does the same as `Transport.close`."""
         self._running.transport.close()
 
 
@@ -136,7 +136,9 @@ def test_a_function_that_never_returns_is_given_up(doomed: RunningDevice) -> Non
     assert caught.value.waited_for == "the answer"
     assert caught.value.wall_s is not None
     assert caught.value.cpu_s is not None
-    if doomed.qmp is not None:  # A reset line brings it back; a process without one must be started anew.
+    if (
+        doomed.qmp is not None
+    ):  # A reset line brings it back; a process without a reset line must be started again.
         doomed.reset(Deadline("reset", RESET_S, doomed.clock))
         assert add_works(connect(doomed, call_timeout_s=60.0))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exponential function on the device, against numpy's in double precision.
+"""The exponential function on the device, against numpy's result in double precision.
 
 An error is given in ULPs: units in the last place of the float32 nearest to the right result.
 """

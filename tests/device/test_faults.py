@@ -59,7 +59,7 @@ def test_frame_cut_short_is_forgotten(link: RawLink) -> None:
     frame = good(link)
     for end in (1, 2, 5, 9, 20, len(frame) - 1):
         link.send(frame[:end])
-        # A restarted sender begins so, since it does not know whether it was cut inside an escape.
+        # A restarted sender begins in this way, since its last message may have been cut inside an escape.
         link.send(b"\xfe")
         assert link.still_serves()
 

@@ -10,7 +10,7 @@ import pytest
 from minrpc import Firmware
 from minrpc.firmware.identity import Content
 
-EDITED = "the hash of what is there after an edit"
+EDITED = "the hash of the present files after an edit"
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def content(built: Firmware) -> Content:
 
 
 def tail(path: Path) -> tuple[str, ...]:
-    """The end of a path: the build may be that of another checkout of the same state."""
+    """The end of a path: another checkout of the same state may have built the firmware."""
     return path.parts[-3:]
 
 

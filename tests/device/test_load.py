@@ -38,7 +38,7 @@ def link_errors(info: DeviceInfo) -> dict[str, int]:
 
 @pytest.mark.once
 def test_calls_with_allocations_and_frees(device: Device, amount: Amount) -> None:
-    """As in a test suite, sizes differ, arrays are freed out of order, and an array is always alive."""
+    """Sizes differ, arrays are freed out of order, and an array is always alive, as in a test suite."""
     rounds = amount(100, 100_000)
     add = device.system_lib()["add"]
     item = device.array(np.array([1], np.int8))

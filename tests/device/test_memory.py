@@ -54,8 +54,8 @@ def test_an_array_of_n_bytes_needs_n_bytes_of_stack(
 def test_no_more_is_measured_than_the_compiler_says(
     counting: Device, load: Callable[..., LoadedLibrary]
 ) -> None:
-    """An interrupt may come in a repeat, on its own stack or not; the smallest of several repeats has
-    none."""
+    """An interrupt may come in a repeat, on its own stack or not; the smallest of several repeats has no
+    interrupt."""
     lib = load("c/stack.c", flags=["-O1"])
     bounds = {}
     for name in ("use_much", "use_below"):
@@ -149,7 +149,7 @@ def test_what_can_not_be_had_is_named_as_such(counting: Device, running_device: 
     counting.system_lib().measure("inc", counters="all")
     listed = counting.rpc.facts.counters or {}
     if running_device.icount is not None:
-        # QEMU has none of them: they are named as absent, never counted as 0.
+        # QEMU has none of these counters: they are named as absent, never counted as 0.
         assert all(item.bits == 0 for name, item in listed.items() if name.startswith(("dwt_", "pmu_")))
     for name, item in listed.items():
         if item.bits == 0:
@@ -158,7 +158,7 @@ def test_what_can_not_be_had_is_named_as_such(counting: Device, running_device: 
 
 
 def test_twice_the_rounds_count_twice(counting: Device) -> None:
-    """Instructions by the processor's own counter, if it has one."""
+    """Instructions by the processor's own counter, if there is one."""
     lib = counting.system_lib()
     lib.measure("inc", counters="all")
     listed = counting.rpc.facts.counters or {}

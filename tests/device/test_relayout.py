@@ -175,7 +175,7 @@ def test_a_restart_keeps_the_device_and_tells_the_rest_that_it_is_gone(
 
 
 def test_of_what_is_tried_nothing_is_left(restartable: Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is left of a device that is too small, nor of the device before it."""
+    """No process is left of a device that is too small, nor of the device before it."""
     device = restartable
     started: list[RunningDevice] = []
 

@@ -3,7 +3,7 @@
 instructions (`--timing exact`).
 
 The laws for exact times allow for the cost of interrupts: the clock's own interrupts fall into one
-measurement and not into the next. On Zephyr's qemu_x86 an interrupt takes about 1,200 instructions, as
+measurement and not into another. On Zephyr's qemu_x86 an interrupt takes about 1,200 instructions, as
 measured.
 """
 

@@ -147,7 +147,8 @@ class Bracket:
         self.device: ClockReading = reading
 
     def agrees_with(self, start: Bracket, rig: Rig, record_property: Record) -> None:
-        """Assert that since `start` the device's clocks have advanced as far as QEMU's, and as each other."""
+        """Assert that since `start` the device's clocks have advanced as far as QEMU's, and by the same
+        time."""
         cycles = self.device.seconds_since(start.device)
         hz = self.device.coarse_hz
         uptime = (self.device.uptime - start.device.uptime) / hz if hz else None

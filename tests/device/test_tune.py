@@ -100,7 +100,7 @@ def test_more_devices_say_the_same(
     assert item == two
 
 
-# Of a thousand candidates, one in ten is invalid; a number says which.
+# One in ten of a thousand candidates is invalid, by its number.
 BAD = {3: "crash", 4: "hang", 5: "wrong"}
 
 

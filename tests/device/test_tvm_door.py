@@ -248,7 +248,7 @@ def test_a_cache_that_cant_be_written(
 
 @pytest.mark.usefixtures("can_load")
 def test_a_function_outlives_its_module(client: TvmClient, source: LentDevice) -> None:
-    """As in TVM, functions of a module keep the module; after them its memory is freed."""
+    """Functions of a module keep the module, as in TVM; after them its memory is freed."""
     client.call(client.function("tvm.rpc.server.upload"), "m.c", EMPTY_FUNCTION)
     used = source.device.info().arena_used
     module = client.call(client.function("tvm.rpc.server.load_module"), "m.c")

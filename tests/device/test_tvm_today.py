@@ -284,7 +284,7 @@ def test_what_calls_tvms_runtime_is_refused(device: Device) -> None:
 
 
 def test_the_device_itself_waits_while_it_is_lent(device: Device) -> None:
-    """Nobody would answer the device's own requests."""
+    """No program would answer the device's own requests."""
     inc = device.system_lib()["inc"]
     with session(device) as remote:
         with pytest.raises(ConfigurationError, match="is lent to a session of TVM's"):

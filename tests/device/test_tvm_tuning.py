@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TVM's tuner, as docs/tvm.md has it: its own builder and runner, a tracker, a served device.
+"""TVM's tuner, as docs/tvm.md describes it: its own builder and runner, a tracker, a served device.
 
 A normal run tries a few candidates; `--load` the 64 of one round of TVM's.
 """

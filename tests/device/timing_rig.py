@@ -2,7 +2,7 @@
 """Tools of the tests of timing laws: devices at an icount shift, and a model of the time of `spin`.
 
 Under icount a function takes a whole number of instructions, and each takes 2**shift ns. So the model's
-numbers are whole ones, found in short measurements, and long measurements must agree with them.
+numbers are whole numbers, found in short measurements, and long measurements must agree with them.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Interrupts:
 class Rig:
     """One device at one icount shift.
 
-    reloads: Zephyr's driver for SysTick loads the counter anew at each of its interrupts, 1.5 a second at
+    reloads: Zephyr's driver for SysTick reloads the counter at each of its interrupts, 1.5 a second at
         25 MHz, and loses part of a tick: 0.7 on average as measured, which is 0.04 ppm.
     """
 
@@ -103,7 +103,8 @@ class Rig:
         once, twice = (min(self.ticks(0, number, 5)) for number in (1000, 2000))
         short, long = (min(self.ticks(rounds, 1, 5)) for rounds in (10000, 20000))
         call = self._whole((twice - once) / 1000)
-        # Not a batch without calls: a loop that is not entered takes an instruction or two less, or more.
+        # A batch without calls is no model: a loop that is not entered takes an instruction or two less, or
+        # more.
         timer = once - 1000 * call * self.ticks_per_instruction
         return Model(timer, call, self._whole((long - short) / 10000))
 
@@ -117,7 +118,7 @@ class Rig:
         return self.model.timer_ticks + self.model.instructions(number, rounds) * self.ticks_per_instruction
 
     def excess(self, ticks: int, number: int, rounds: int) -> float:
-        """The ticks by which a measurement exceeds the model: those of interrupts, if all is right."""
+        """The ticks by which a measurement exceeds the model: the ticks of interrupts, if all is right."""
         return ticks - self.predicted(number, rounds)
 
     def off_interrupts(self, ticks: int, number: int, rounds: int, item: int) -> float:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tune_conv2d.py DIR N`: tunes an int8 convolution by N candidates, four of which are made to fail.
 
-The tracker is where TVM's environment variables say. The last line printed is a JSON list: the error of TVM's
+TVM's environment variables name the tracker. The last line printed is a JSON list: the error of TVM's
 runner for each candidate, "" for a measured candidate.
 """
 
@@ -48,7 +48,7 @@ def convolution() -> Any:  # noqa: ANN401
 
 @derived_object
 class Builder(ms.builder.PyBuilder):  # type: ignore[misc]
-    """Builds in this process; the first candidates are replaced by failing ones."""
+    """Builds in this process; the first candidates are replaced by failing candidates."""
 
     def build(self, build_inputs: Any) -> Any:  # noqa: ANN401
         return [

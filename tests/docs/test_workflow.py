@@ -139,7 +139,7 @@ def test_a_change_that_changes_nothing(checkout: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.extra("zephyr")
 def test_a_change_that_brings_the_function(checkout: Path) -> None:
-    """The first run has no base to compare with: the job goes on to its summary and comment."""
+    """The first run has no base to compare with: the job continues with its summary and comment."""
     named, env = steps()
     git(checkout, "checkout", "--orphan", "first")
     git(checkout, "rm", "--cached", "add.c")

@@ -123,7 +123,7 @@ static const TVMFuncRegistry registry = {
 
 /* -------------------------------------------------------------------- port */
 
-/* In two pieces, as a ring's. */
+/* In two pieces, as in a ring. */
 static uint32_t port_pending(void *context, uint32_t from, const uint8_t **data)
 {
 	uint32_t half = waiting.size / 2U;

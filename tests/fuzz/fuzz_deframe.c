@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes, cut in any way: the reader tells the same of them however they are cut, what the
- * writer makes of them reads back, and the device serves afterwards.
+ * Any bytes, cut in any way: the reader reports the same events for each way of cutting, the reader
+ * reads back the writer's frames of them, and the device serves afterwards.
  */
 #include <string.h>
 

@@ -22,14 +22,14 @@ enum kind {
 	PROBE,
 	DAMAGED,  /* a normal message with a wrong CRC */
 	CUT,      /* a normal message without its end */
-	ANY_TYPE, /* a message of the type that the first byte says, with the session's id */
+	ANY_TYPE, /* a message whose type is the first byte, with the session's id */
 	NOISE,    /* not framed at all */
-	CHECKED, /* a long copy with a check of its header: how long that is, its first byte says */
+	CHECKED,  /* a long copy with a check of its header, whose length is the first byte */
 	KINDS,
 	WAITING, /* waits on the link while the next is carried out, and arrives then */
 };
 
-/* From here on a byte says WAITING. */
+/* From here on a byte means WAITING. */
 #define KIND_WAITING 0xf0U
 
 #define HANDLES_MAX 32U
@@ -275,7 +275,7 @@ static void let_arrive(struct fuzz_session *session)
 	session->sequence = session->host->server.sequence;
 }
 
-/* The bytes before may have ended the session, or left half a frame. */
+/* The earlier bytes may have ended the session, or left half a frame. */
 static void settle(struct fuzz_session *session)
 {
 	struct bytes resync = {0};

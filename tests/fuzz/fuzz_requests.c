@@ -18,7 +18,7 @@
 #define MODULES_MAX    3U
 #define CODE_MAX       400U
 #define SIZE_MAX_ASKED 700U
-/* Of a message up to its body: session header, length, code. */
+/* Bytes of a message before its body: session header, length, code. */
 #define FRONT          15U
 
 struct block {
@@ -33,7 +33,7 @@ struct evaluator {
 	bool counting;
 };
 
-/* Loaded code, as it was when it was loaded. */
+/* Loaded code, with its content when it was loaded. */
 struct module {
 	uint64_t handle; /* 0: none */
 	uint64_t block;
@@ -65,7 +65,7 @@ struct model {
 	uint8_t sequence; /* of the last numbered request */
 };
 
-/* ------------------------------------------------------------- what is sent */
+/* ------------------------------------------------------------- requests sent */
 
 static struct block *pick_block(struct model *model)
 {
@@ -270,7 +270,7 @@ static void take_over(struct model *model, const struct tensor *written)
 		uint8_t now[SIZE_MAX_ASKED];
 
 		host_read(model->host, block->data, now, block->size);
-		/* Nothing in front of the tensor. */
+		/* No bytes come before the tensor. */
 		CHECK_MEM(now, block->bytes, from);
 		memcpy(block->bytes, now, block->size);
 	}
@@ -279,8 +279,8 @@ static void take_over(struct model *model, const struct tensor *written)
 static void call(struct model *model)
 {
 	/*
-	 * By their places in fuzz.c: inc, add, mul, exp, tick, fail_text, leak, workspace, echo,
-	 * array, talk.
+	 * The functions by their places in fuzz.c: inc, add, mul, exp, tick, fail_text, leak,
+	 * workspace, echo, array, talk.
 	 */
 	uint32_t function = input_u8(model->input) % 14U;
 	uint32_t count = input_u8(model->input) % 5U;
@@ -547,7 +547,7 @@ static void load_code(struct model *model)
 	}
 }
 
-/* The first of that name. */
+/* The first function of that name. */
 static uint32_t index_of(const struct module *module, const char *name)
 {
 	const char *at = module->names;
@@ -601,7 +601,7 @@ static void make_evaluator(struct model *model)
 {
 	static const char *const names[] = {"inc",     "add",  "tick", "fail_text", "leak",
 					    "nothing", "talk", "",     "echo"};
-	/* The last argument of a counting one. */
+	/* The last argument of a counting evaluator. */
 	static const char *const columns[] = {
 		"",
 		"narrow",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A short run of each fuzz target, from the corpus that is kept. A long one: `python -m tests.fuzz`."""
+"""A short run of each fuzz target, from the kept corpus. `python -m tests.fuzz` makes a long run."""
 
 from __future__ import annotations
 

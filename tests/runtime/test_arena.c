@@ -234,7 +234,7 @@ TEST(release_frees_these_kinds_only)
 	CHECK(minrpc_arena_find(&arena, (uintptr_t)kept, MINRPC_ARENA_LIBRARY, &size));
 }
 
-/* The smallest that there is: 8 bytes, or a stack of so many. */
+/* The smallest request: 8 bytes, or a stack of this size. */
 TEST(an_arena_of_two_granules)
 {
 	minrpc_arena_init(&arena, buffer, 2U * GRANULE);
@@ -408,7 +408,7 @@ TEST(a_byte_beside_an_array_is_noticed_and_mended)
 	}
 }
 
-/* With any bytes written over it. */
+/* The header is overwritten with any bytes. */
 TEST(a_damaged_header_is_noticed)
 {
 	for (uint32_t byte = 0U; byte < 12U; byte++) {
@@ -456,7 +456,7 @@ TEST(what_is_free_has_no_guards)
 	CHECK_EQ(inspect(&array), MINRPC_DAMAGE_NONE);
 }
 
-/* A small generator of its own, so that a failure comes back. */
+/* A small generator in this file, so that a failure can be repeated. */
 static uint32_t next(uint32_t *state)
 {
 	*state = *state * 1664525U + 1013904223U;

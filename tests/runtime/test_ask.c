@@ -173,7 +173,7 @@ TEST(an_answer_that_does_not_fit_is_refused)
 	host_stop(host);
 }
 
-/* Sends each as if it were the answer "x", and then the answer. */
+/* Sends each message as if it were the answer "x", and then the answer. */
 static const uint8_t begins_no_session[] = {1U};
 static uint32_t wrong;
 
@@ -231,7 +231,7 @@ static void asks_again(struct host *host, uint32_t turn, struct bytes *wire)
 	host_expect_silence(host);
 }
 
-/* As in an interrupt, while a function waits. */
+/* The call comes as in an interrupt, while a function waits. */
 TEST(there_is_one_question_at_a_time)
 {
 	struct host *host = start_own();

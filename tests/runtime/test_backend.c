@@ -105,7 +105,7 @@ static int task(int id, TVMParallelGroupEnv *group, void *context)
 	return id == launched->fails_at ? -7 : 0;
 }
 
-/* One core runs them one after another, and stops at the first that fails. */
+/* One core runs them one after another, and stops at the first failing task. */
 TEST(parallel_tasks_run_in_turn)
 {
 	struct launched launched = {.fails_at = -1};
@@ -113,7 +113,7 @@ TEST(parallel_tasks_run_in_turn)
 	CHECK_EQ(TVMBackendParallelLaunch(task, &launched, 3), 0);
 	CHECK_EQ(launched.tasks, 3);
 	CHECK_EQ(launched.of, 3);
-	/* As many as there are cores. */
+	/* One task for each core. */
 	for (int number = 0; number > -2; number--) {
 		launched.tasks = 0;
 		CHECK_EQ(TVMBackendParallelLaunch(task, &launched, number), 0);

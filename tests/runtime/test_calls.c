@@ -10,7 +10,7 @@
 #include "host.h"
 #include "operators.h"
 
-/* --------------------------------------------------------- what is returned */
+/* ------------------------------------------------------------------ results */
 
 static const struct answer *call_ret(struct host *host, int type_code, TVMValue value)
 {
@@ -339,7 +339,7 @@ TEST(functions_call_each_other_by_name)
 	host_functions.nested = "spin";
 	arg(&args, ARG_INT, 1U);
 	(void)expect_returned(host_call(host, host_function(host, "call_inc"), &args), ARG_NULL);
-	/* Arguments are checked there too, and names. */
+	/* There, arguments and names are checked, too. */
 	arg_string(&args, "text");
 	expect_exception(host_call(host, host_function(host, "call_inc"), &args),
 			 "spin: argument 0");
@@ -403,7 +403,7 @@ TEST(functions_of_the_library_are_named_after_a_colon)
 	host_stop(host);
 }
 
-/* Twice, in sessions that follow each other, the same; and no float that is not a number. */
+/* Two successive sessions give the same values, and no float is nan. */
 TEST(random_fill_is_repeatable)
 {
 	float first[64];

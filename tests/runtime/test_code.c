@@ -158,7 +158,7 @@ TEST(a_loaded_module_works_like_the_system_library)
 	(void)expect_returned(get_function(host, module, "nothing"), ARG_NULL);
 	evaluator = get_u64(expect_returned(make_evaluator(host, module, "tick"), ARG_FUNCTION));
 	(void)expect_returned(call(host, evaluator), ARG_BYTES);
-	/* It is no part of the system library. */
+	/* The module is no part of the system library. */
 	CHECK_EQ(host_global(host, ":answer"), 0U);
 	expect_void(free_handle(host, function(host, module, "answer"), ARG_FUNCTION));
 	expect_void(free_handle(host, evaluator, ARG_FUNCTION));
@@ -311,7 +311,7 @@ TEST(a_port_may_have_memory_of_its_own_for_code)
 	host_stop(host);
 }
 
-/* Handles go round after 2^18 objects; one that is in use is left out. */
+/* Handles go round after 2^18 objects; a handle in use is left out. */
 TEST(handles_of_what_is_gone_are_not_given_out_again_soon)
 {
 	struct host *host = start();
@@ -427,7 +427,7 @@ TEST(a_registry_without_functions)
 	}
 }
 
-/* As TVM up to v0.8 writes it: the count is one byte. */
+/* In the form of TVM up to v0.8, the count is one byte. */
 TEST(a_registry_whose_count_is_a_byte)
 {
 	struct host *host = start();

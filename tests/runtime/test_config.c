@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Every size of buffer that a port may hand in.
+ * Tests every size of buffer that a port may have.
  */
 #include "check.h"
 #include "host.h"
@@ -15,7 +15,7 @@ static struct host *start(uint32_t receive, uint32_t send, uint32_t arena)
 	return host;
 }
 
-/* Of v0.7's form, the only one that may be longer than the buffer without a check of its own. */
+/* A copy in v0.7's form: only this form may exceed the buffer without its own check. */
 static void write_whole(struct host *host, uint64_t data, const void *from, uint32_t size)
 {
 	struct tensor tensor = tensor_1d(data, 0U, 8U, size);
@@ -210,7 +210,7 @@ TEST(a_wrong_configuration_is_refused)
 	config.library.count = 1U;
 	WRONG(library.modules = &modules[1], "library");
 	CHECK(minrpc_server_init(&host->server, &config));
-	/* A port need not fill any of these fields. */
+	/* A port may leave out any of these fields. */
 	config.read_only = NULL;
 	config.read_only_size = 0U;
 	CHECK(minrpc_server_init(&host->server, &config));

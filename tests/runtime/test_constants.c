@@ -35,7 +35,7 @@ TEST(they_can_be_arguments_and_be_read)
 	put_copy(&body, V8, &tensor, sizeof(host_constants));
 	CHECK_MEM(host_request(host, RPC_COPY_FROM, &body)->body, host_constants,
 		  sizeof(host_constants));
-	/* From anywhere in it. */
+	/* The copy may begin anywhere in it. */
 	tensor = constants(2U, 2);
 	(void)expect_returned(call(host, "tick", &tensor, 1U), ARG_NULL);
 	tensor = constants(1U, 2);
@@ -90,7 +90,7 @@ TEST(nothing_writes_there)
 	put_fill(&body, 0x77U, sizeof(host_constants));
 	expect_exception(host_request(host, RPC_COPY_TO, &body), "no live tensor");
 	expect_exception(host_copy_among(host, from.data, 0U, to.data, 0U, 16U), "no live tensor");
-	/* The other way round it is a source like any. */
+	/* In the other direction the constant is a source like any other. */
 	expect_void(host_copy_among(host, to.data, 0U, from.data, 0U, 16U));
 	(void)expect_returned(call(host, "exp", (struct tensor[]){to, from}, 2U), ARG_NULL);
 	host_still_serves(host);
@@ -110,7 +110,7 @@ TEST(a_device_may_declare_none)
 	host_stop(host);
 }
 
-/* A function's own constants are its own; shared ones are the client's, too. */
+/* A client can't name a function's own constants, but can name shared constants. */
 TEST(blocks_that_functions_keep)
 {
 	struct host *host = host_start();

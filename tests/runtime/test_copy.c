@@ -45,7 +45,7 @@ static void expect_data(const struct answer *answer, const uint8_t *data, uint32
 	CHECK_MEM(answer->body, data, size);
 }
 
-/* Sizes around the receive buffer of 8192, and of every kind beyond it. */
+/* Sizes around the receive buffer of 8192, and sizes of every kind above it. */
 TEST(copies_of_every_size_arrive_in_both_dialects)
 {
 	static const uint32_t sizes[] = {0U,    1U,    7U,    8140U, 8141U, 8142U, 8143U,  8144U,
@@ -134,7 +134,7 @@ TEST(a_streamed_copy_that_does_not_fit_writes_nothing)
 	}
 }
 
-/* Flips a bit of the last byte that neither is nor becomes an escape, nor belongs to one. */
+/* Flips a bit of the last byte that is not part of an escape, before or after the flip. */
 static void damage_end(struct bytes *wire)
 {
 	const uint8_t escape = 0xffU;
@@ -256,7 +256,7 @@ TEST(a_checked_copy_in_any_chunking)
 	}
 }
 
-/* With any byte of its destination damaged: nothing is written, here or elsewhere. */
+/* Any byte of its destination may be damaged: nothing is written, here or elsewhere. */
 TEST(a_checked_copy_with_a_damaged_front_writes_nothing)
 {
 	enum {
@@ -291,7 +291,8 @@ TEST(a_checked_copy_with_a_damaged_front_writes_nothing)
 	}
 }
 
-/* As TVM's clients of v0.8 and later cut them: the shape of the whole, the offset of the piece. */
+/* Pieces in the form of TVM's clients of v0.8 and later: the shape of the whole, the offset of the
+ * piece. */
 TEST(pieces_by_byte_offset)
 {
 	struct host *host = host_start();
@@ -367,8 +368,8 @@ TEST(copies_on_the_device)
 }
 
 /*
- * Overlaps by less than a word and by much, up and down: as if the bytes were copied through other
- * memory.
+ * Overlaps by less than a word and by much, up and down: the result is the same as with a copy
+ * through other memory.
  */
 TEST(overlapping_copies_on_the_device)
 {
@@ -511,7 +512,7 @@ TEST(shapes_that_overflow_are_exceptions)
 	host_stop(host);
 }
 
-/* Elements of no size fit anywhere, in any number. */
+/* Any number of elements without size fits anywhere. */
 TEST(dtypes_of_no_size_are_exceptions)
 {
 	struct host *host = host_start();
@@ -591,7 +592,7 @@ TEST(tensor_arguments_are_checked)
 		 .lanes = 1U,
 		 .ndim = 1U,
 		 .shape = {2}},
-		/* Between elements: a fault on some cores. */
+		/* An offset between elements is a fault on some cores. */
 		{.data = data, .offset = 1U, .code = 2U, .bits = 32U, .lanes = 1U, .ndim = 0U},
 		{.data = data, .offset = 4U, .code = 2U, .bits = 64U, .lanes = 1U, .ndim = 0U},
 	};

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Counters beside a time, of a port that has scripted ones.
+ * Counters beside a time, of a port with scripted counters.
  */
 #include <minrpc/counter.h>
 
@@ -118,7 +118,7 @@ TEST(differences_are_modulo_a_counters_width)
 	host_stop(host);
 }
 
-/* The top bit of a width counts, and a difference of half of it and more is one. */
+/* The top bit of a width counts, and differences may be half of the range or more. */
 TEST(differences_of_half_a_counters_width)
 {
 	static const uint64_t differences[] = {0U, 1U, 127U, 128U, 129U, 200U, 255U};
@@ -147,8 +147,8 @@ static uint64_t read_place(void *context)
 }
 
 /*
- * 31 counters are known, the runtime's five among them. The next has no place in a set: that bit
- * says that interrupts are masked.
+ * 31 counters are known, the runtime's five among them. A set has no room for the next counter:
+ * that bit means that interrupts are masked.
  */
 TEST(the_32nd_counter_is_not_known)
 {
@@ -172,7 +172,7 @@ TEST(the_32nd_counter_is_not_known)
 	}
 	host->config.counters = many;
 	text = expect_returned(host_call(host, list, &args), ARG_BYTES);
-	/* Without the stack's and the heap's, which this port does not have. */
+	/* The peaks of stack and heap are missing, since this port does not have them. */
 	CHECK_MEM(text + get_u64(text), "c25,,32\n", 8U);
 	(void)column(run(host, "tick", "c25"), 1U, 0U);
 	(void)column(run(host, "tick", strcat(all, "link_sent,link_received,arena_bytes")), 29U,
@@ -185,7 +185,7 @@ TEST(the_32nd_counter_is_not_known)
 TEST(names_are_filled_up_with_zeros)
 {
 	static const char *const columns[] = {"word", "word,full", "narrow", "narrow,later,full"};
-	/* In the order of their numbers. */
+	/* The names are in the order of their numbers. */
 	static const char names[][24] = {"word", "word\0full", "narrow", "narrow\0full\0later"};
 	static const uint32_t sizes[] = {8U, 16U, 8U, 24U};
 	struct host *host = start();
@@ -328,7 +328,7 @@ TEST(results_with_columns_up_to_the_arenas_end)
 	}
 }
 
-/* And the peak of use stays the same. */
+/* The peak of use stays the same. */
 TEST(a_calls_peak_is_above_what_was_in_use)
 {
 	struct host *host = start();
@@ -356,7 +356,7 @@ TEST(a_counter_that_can_not_be_stopped_is_no_failure)
 	host_stop(host);
 }
 
-/* Of a port's stack of 1,000 bytes, and of its heap, which has 100 in use before the call. */
+/* The port has a stack of 1,000 bytes, and a heap with 100 bytes in use before the call. */
 static uint32_t stack_peak;
 static uint32_t heap_peak;
 
@@ -406,7 +406,7 @@ TEST(a_calls_share_of_the_heap_is_above_what_was_in_use)
 
 	heap_peak = 164U;
 	CHECK_EQ(column(run(host, "tick", "heap_bytes"), 1U, 0U), 64U);
-	heap_peak = 60U; /* the call freed what others held */
+	heap_peak = 60U; /* the call freed memory of other blocks */
 	CHECK_EQ(column(run(host, "tick", "heap_bytes"), 1U, 0U), 0U);
 	host_stop(host);
 }
@@ -498,7 +498,7 @@ static void answers_once(struct host *host, uint32_t turn, struct bytes *wire)
 	put_request(wire, host->session, RPC_ANSWER, &body);
 }
 
-/* The call that warms up is answered, and the one in the batch is ended by the client. */
+/* The client answers the warm-up call, and ends the call in the batch. */
 TEST(interrupts_are_unmasked_when_the_client_ends_the_function)
 {
 	struct host *host = start();
@@ -553,7 +553,7 @@ TEST(a_long_list_is_kept_where_it_fits)
 	host_stop(host);
 }
 
-/* Where there is no room for it the call fails, and the next does not. */
+/* If there is no room for it, the call fails, and the next call does not. */
 TEST(a_list_needs_memory)
 {
 	struct host *host = start();

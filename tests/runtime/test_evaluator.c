@@ -19,7 +19,7 @@ struct options {
 	int64_t repeats_to_cooldown;
 };
 
-/* As many arguments as TVM v0.8 (8), v0.9 (10), v0.10 (11) or v0.14 (12) sends. */
+/* The number of arguments that TVM v0.8 (8), v0.9 (10), v0.10 (11) or v0.14 (12) sends. */
 static const struct answer *create(struct host *host, const char *global, const char *name,
 				   uint32_t arity, const struct options *options)
 {
@@ -285,7 +285,7 @@ TEST(each_option_has_a_limit)
 	host_stop(host);
 }
 
-/* However many results are asked for: a result that does not fit the arena is an exception. */
+/* For any number of results: a result that does not fit the arena is an exception. */
 TEST(results_that_do_not_fit_are_exceptions)
 {
 	static const int64_t repeats[] = {9000,    1 << 20, 1 << 24, (1 << 27) - 1, 1 << 27,
@@ -418,7 +418,7 @@ TEST(many_evaluators_live_at_once)
 		(void)run(host, evaluators[i]);
 		CHECK_EQ(host_functions.calls, 2U + i);
 	}
-	/* Freed from the middle outwards. */
+	/* The evaluators are freed from the middle outwards. */
 	for (uint32_t i = 0U; i < MANY; i++) {
 		free_evaluator(
 			host, evaluators[i % 2U == 0U ? MANY / 2 - 1 - i / 2U : MANY / 2 + i / 2U]);
@@ -438,7 +438,7 @@ TEST(a_freed_evaluator_is_gone)
 	arg(&args, ARG_HANDLE, evaluator);
 	arg(&args, ARG_INT, ARG_FUNCTION);
 	expect_exception(host_syscall(host, RPC_FREE_HANDLE, &args), "0x");
-	/* The next one is another. */
+	/* The next evaluator has another handle. */
 	CHECK(made(host, "tick", 8U, &(struct options){.number = 1, .repeat = 1}) != evaluator);
 	host_stop(host);
 }
@@ -611,7 +611,7 @@ TEST(what_the_coarse_clock_timed_says_so)
 static struct bytes waiting;
 static uint32_t looks;
 static uint32_t arrives_at; /* at this look */
-static uint32_t piece_size; /* as in a ring, they lie in several pieces */
+static uint32_t piece_size; /* they lie in several pieces, as in a ring */
 
 static uint32_t port_pending(void *context, uint32_t from, const uint8_t **data)
 {
@@ -717,7 +717,8 @@ TEST(a_session_start_in_two_pieces_of_a_ring_is_seen)
 	}
 }
 
-/* Each call brings some: the first look follows the untimed call, the third the second timed one.
+/* Bytes arrive in each call: the first look follows the untimed call, the third look the second
+ * timed call.
  */
 TEST(bytes_are_looked_for_after_a_call_that_they_came_in)
 {
@@ -809,7 +810,7 @@ TEST(looks_are_a_quarter_of_a_second_apart)
 
 	host_functions.cost = 1000U;
 	CHECK_EQ(counted(run(host, evaluator), 2U, 1U).number, 1000U);
-	/* Three in each batch, one behind each, and one behind the untimed call. */
+	/* Three looks in each batch, one after each batch, and one after the untimed call. */
 	CHECK_EQ(looks, 2U * 4U + 1U);
 	bytes_free(&waiting);
 	host_stop(host);
@@ -831,7 +832,7 @@ TEST(calls_between_two_looks_under_a_clock_that_stands_still)
 	host_stop(host);
 }
 
-/* Other bytes that wait there, and a damaged start, end nothing. */
+/* Other waiting bytes, and a damaged start, do not end the measurement. */
 TEST(other_bytes_end_nothing)
 {
 	static const uint8_t messages[][5] = {

@@ -64,8 +64,7 @@ TEST(a_frame_cut_anywhere_costs_only_itself)
 	whole = wire.size;
 	for (wire.size = 0U; wire.size < whole; wire.size++) {
 		/*
-		 * A byte ff at the cut waits for its second: a writer that starts afresh sends fe
-		 * first.
+		 * A byte ff at the cut waits for its second: a restarted writer sends fe first.
 		 */
 		struct bytes resync = {0};
 
@@ -425,13 +424,13 @@ TEST(counts_of_the_wire_are_checked_before_they_are_used)
 	for (size_t i = 0U; i < sizeof(counts) / sizeof(counts[0]); i++) {
 		struct bytes body = {0};
 
-		/* As many arguments as it says, but there is one. */
+		/* The count says several arguments, but there is one argument. */
 		put_u64(&body, inc);
 		put_u32(&body, counts[i]);
 		put_u32(&body, ARG_INT);
 		put_u64(&body, 1U);
 		expect_exception(host_request(host, RPC_CALL_FUNC, &body), "");
-		/* A tensor of as many dimensions. */
+		/* A tensor with this number of dimensions. */
 		put_u64(&body, inc);
 		put_u32(&body, 1U);
 		put_u32(&body, ARG_TENSOR);
@@ -441,7 +440,7 @@ TEST(counts_of_the_wire_are_checked_before_they_are_used)
 		put_u32(&body, 0x00010800U);
 		put_u64(&body, 1U);
 		expect_exception(host_request(host, RPC_CALL_FUNC, &body), "malformed arguments");
-		/* A string of as many bytes. */
+		/* A string with this number of bytes. */
 		put_u64(&body, inc);
 		put_u32(&body, 1U);
 		put_u32(&body, ARG_STRING);

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Arrays that are filled and compared on the device. The values of `minrpc.threefry` for seed 7 are
- * those of random_values, in numpy.
+ * the values of random_values, in numpy.
  */
 #include "check.h"
 #include "host.h"
@@ -65,7 +65,7 @@ TEST(a_seed_gives_what_numpy_makes_of_it)
 	host_stop(host);
 }
 
-/* Each bit of a seed matters, the upper half's, too. */
+/* Each bit of a seed matters, also in the upper half. */
 TEST(other_seeds_give_other_elements)
 {
 	static const uint64_t seeds[] = {

@@ -152,7 +152,7 @@ TEST(linked_parameters_are_tensors_of_calls_but_not_of_copies)
 	host_stop(host);
 }
 
-/* With any tensors of a client, it writes to no parameter: those may lie in flash. */
+/* It writes to no parameter, for any tensors of a client: parameters may lie in flash. */
 TEST(linked_parameters_are_not_written)
 {
 	static const char *const names[] = {"exp", "add", "mul"};

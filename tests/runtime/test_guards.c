@@ -1,7 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Functions that write beside their arrays: the call that did it says so, and the device goes on.
+ * Functions that write beside their arrays: the call that wrote fails with the reason, and the
+ * device goes on.
  */
 #include <stdio.h>
 
@@ -65,7 +66,8 @@ TEST(a_timed_function_is_named)
 	arg_string(&args, "beside");
 	arg(&args, ARG_INT, 1U);
 	arg(&args, ARG_INT, 0U);
-	arg(&args, ARG_INT, 2U); /* and one before: three times in all, so the byte stays changed */
+	arg(&args, ARG_INT, 2U); /* and one write before: three writes in all, so the byte stays
+	changed */
 	arg(&args, ARG_INT, 1U);
 	arg(&args, ARG_INT, 0U);
 	arg_string(&args, "");
@@ -193,7 +195,7 @@ TEST(workspace_is_looked_at_when_it_is_given_back)
 	host_stop(host);
 }
 
-/* The same calls with no arrays and with 400: workspace is where it was. */
+/* The same calls with no arrays and with 400: workspace is at the same place. */
 TEST(workspace_does_not_depend_on_arrays)
 {
 	struct host *host = host_start();

@@ -78,7 +78,7 @@ TEST(a_smaller_arena_keeps_what_is_in_it)
 	memset(bytes, 0, sizeof(bytes));
 	host_read(host, data, bytes, sizeof(bytes));
 	CHECK(bytes[0] == 7U && bytes[99] == 7U);
-	/* And back: the arena's end is free again. */
+	/* The layout goes back: the arena's end is free again. */
 	expect_done(lay_out(host, arena_at(host), host->config.arena_size, 0U, 0U), 1U);
 	host_free_data(host, host_alloc(host, 8192U));
 	host_free_data(host, data);
@@ -147,7 +147,7 @@ TEST(code_gets_memory_of_its_own_and_goes_back_among_the_arrays)
 	code = code_block(host, 64U);
 	CHECK(is_in(code, arena_at(host) + half, half));
 	CHECK(is_in(host_alloc(host, 64U), arena_at(host), half));
-	/* Blocks from before it had are given back all the same. */
+	/* Blocks from the time before it had this memory are given back, too. */
 	host_free_data(host, before);
 	expect_done(lay_out(host, arena_at(host), 2U * half, 0U, 0U), 0U);
 	host_free_data(host, code);
@@ -197,7 +197,7 @@ TEST(what_is_no_memory_is_refused)
 	expect_exception(lay_out(host, at, 4096U, at, 4096U), "would overlap");
 	CHECK_EQ(memcmp(&before, &host->server.arena, sizeof(before)), 0);
 	CHECK_EQ(host->server.code.size, 0U);
-	/* Side by side they do not. */
+	/* Side by side they do not overlap. */
 	expect_done(lay_out(host, at, 4096U, at + 4096U, 1024U), 1U);
 	expect_done(lay_out(host, at + 1024U, 4096U, at, 1024U), 1U);
 	host_still_serves(host);

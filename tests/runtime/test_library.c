@@ -28,7 +28,7 @@ FUNCTION(three)
 static const TVMBackendPackedCFunc functions[] = {one, two};
 static const TVMBackendPackedCFunc more[] = {three};
 
-/* Up to v0.8 the count is a byte, from v0.9 two. */
+/* Up to v0.8 the count is one byte, from v0.9 on two bytes. */
 static const TVMFuncRegistry short_count = {"\002one\0two\0", functions};
 static const TVMFuncRegistry long_count = {"\002\000one\0two\0", functions};
 static const TVMFuncRegistry third = {"\001_three\0", more};
@@ -93,7 +93,7 @@ TEST(modules_are_numbered_through)
 
 	CHECK_EQ(minrpc_library_find(&library, "_three"), 5U);
 	CHECK(packed_at(&library, 5U) == three);
-	/* The first of a name wins. */
+	/* The first function of a name is used. */
 	CHECK_EQ(minrpc_library_find(&library, "two"), 1U);
 	CHECK_EQ(minrpc_library_find(&library, "last"), 4U);
 	CHECK(minrpc_library_at(&library, 1U, &callee));

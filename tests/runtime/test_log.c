@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Logs: how long they are, and that none comes between the bytes of another message.
+ * Logs: their length, and their place: never between the bytes of another message.
  */
 #include "check.h"
 #include "functions.h"
@@ -38,7 +38,7 @@ TEST(long_logs_go_out_in_pieces_that_clients_survive)
 static int (*write_plainly)(void *context, const uint8_t *data, uint32_t size);
 static uint32_t refused;
 
-/* As a driver that prints from inside its write. */
+/* The port acts like a driver that prints from inside its write. */
 static int write_and_log(void *context, const uint8_t *data, uint32_t size)
 {
 	int result = write_plainly(context, data, size);
@@ -84,7 +84,7 @@ static int write_until(void *context, const uint8_t *data, uint32_t size)
 	return write_plainly(context, data, size);
 }
 
-/* With any of its pieces refused by the link, even where it would take the next. */
+/* The link may refuse any of its pieces, even if it would take the next. */
 TEST(a_log_of_which_a_piece_is_refused_has_failed)
 {
 	static char text[3000];

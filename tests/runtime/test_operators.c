@@ -83,7 +83,7 @@ TEST(exp_under_both_names)
 	}
 }
 
-/* In place, and with one array for all. */
+/* The result is in place, and one array is used for all arguments. */
 TEST(results_may_replace_arguments)
 {
 	static const int8_t values[] = {1, 2, 3, 4};
@@ -127,7 +127,7 @@ TEST(inc_goes_round_and_spin_returns_nothing)
 	host_stop(host);
 }
 
-/* ------------------------------------------------------------ what is refused */
+/* ------------------------------------------------------------------- refusals */
 
 TEST(numbers_and_kinds_of_arguments_are_named)
 {
@@ -206,7 +206,7 @@ TEST(shapes_are_named)
 	host_stop(host);
 }
 
-/* As many dimensions as a packet holds: the text is cut, not the buffer. */
+/* The number of dimensions fills a packet: the text is cut at the buffer's end. */
 TEST(shapes_too_long_for_the_text_are_cut)
 {
 	struct host *host = host_start();

@@ -157,7 +157,7 @@ TEST(bytes_too_many)
 	}
 }
 
-/* However little room there is: all of it, or an error. */
+/* For any room: the whole result, or an error. */
 TEST(every_amount_of_room)
 {
 	struct args args = {0};

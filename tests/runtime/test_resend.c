@@ -30,7 +30,7 @@ static void give_call(struct host *host, uint8_t sequence, uint64_t function, st
 }
 
 /*
- * The packet of the next reply, which must be a numbered one. It is there until the next message is
+ * The packet of the next reply, which must be a numbered reply. It stays until the next message is
  * taken.
  */
 static const struct bytes *take_reply(struct host *host, uint8_t sequence)
@@ -82,7 +82,7 @@ static void probe(struct host *host, uint8_t sequence)
 	host_give(host, &wire);
 }
 
-/* As large as the receive buffer, and damaged. */
+/* The request is as large as the receive buffer, and damaged. */
 static void overwrite_buffer(struct host *host)
 {
 	struct bytes body = {0};
@@ -134,7 +134,7 @@ TEST(an_old_request_is_dropped)
 
 	(void)call_tick(host, 1U, tick);
 	(void)call_tick(host, 2U, tick);
-	/* All but the last and the next. */
+	/* All sequences except the last and the next. */
 	for (uint32_t sequence = 4U; sequence <= 257U; sequence++) {
 		give_call(host, (uint8_t)sequence, tick, &args);
 		CHECK(host_take(host));
@@ -315,8 +315,8 @@ TEST(a_reply_from_the_receive_buffer_is_kept)
 	host_stop(host);
 }
 
-/* From less to more than the bytes that are always kept for a reply, and on to the receive buffer's
- * size. */
+/* Sizes from below to above the bytes that are always kept for a reply, and up to the receive
+ * buffer's size. */
 TEST(a_long_reply_from_the_receive_buffer_is_kept)
 {
 	static const uint32_t sizes[] = {400U, 500U,  505U, 511U,  512U, 513U,
@@ -420,7 +420,7 @@ TEST(exceptions_data_and_evaluators_results_are_kept)
 	host_stop(host);
 }
 
-/* A normal request between two numbered ones: nothing that it freed is sent again. */
+/* A normal request between two numbered requests: no data that it freed is sent again. */
 TEST(a_probe_after_a_normal_request)
 {
 	struct host *host = host_start();
@@ -444,7 +444,7 @@ TEST(a_probe_after_a_normal_request)
 	host_stop(host);
 }
 
-/* Nor is there a reply of the last session, whose data has been freed. */
+/* There is no reply of the last session either, whose data has been freed. */
 TEST(a_probe_right_after_a_session_start)
 {
 	struct host *host = host_start();
@@ -462,7 +462,7 @@ TEST(a_probe_right_after_a_session_start)
 	host_stop(host);
 }
 
-/* A packet without an answer, behind one whose answer is kept. */
+/* A packet without an answer, after a packet whose answer is kept. */
 TEST(nothing_is_sent_again_unasked)
 {
 	struct host *host = host_start();
@@ -492,7 +492,7 @@ TEST(a_new_session_counts_anew)
 	host_stop(host);
 }
 
-/* TVM's clients never send a numbered message, and must never get one. */
+/* TVM's clients never send a numbered message, and must never get a numbered message. */
 TEST(normal_requests_get_normal_replies)
 {
 	struct host *host = host_start();

@@ -32,7 +32,7 @@ TEST(a_wide_counter_survives_its_wraps)
 	}
 }
 
-/* As SysTick counts: from the period down, 0 being the first cycle of the next round. */
+/* The counter counts like SysTick: from the period down; 0 is the first cycle of the next round. */
 TEST(a_down_counter_tells_every_cycle)
 {
 	const uint32_t period = 7U;

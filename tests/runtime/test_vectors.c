@@ -54,7 +54,7 @@ TEST(frames_are_written)
 
 /* ----------------------------------------------------------------- deframe */
 
-/* A reader, and the fields that it has yet to tell. */
+/* A reader, and the fields that it has yet to report. */
 struct telling {
 	struct minrpc_reader reader;
 	uint8_t payload[1024];
@@ -174,7 +174,7 @@ static void check_session(const struct vector_row *row)
 	struct host *host = boot((uint8_t)strtoul(row->fields[0], NULL, 16));
 
 	if (row->fields[1][0] != '<') {
-		CHECK(host_take(host)); /* what it says at boot */
+		CHECK(host_take(host)); /* its message at boot */
 	}
 	for (uint32_t i = 1U; i < row->count; i++) {
 		struct bytes wire = {0};

@@ -46,7 +46,7 @@ def _tokens(field: str) -> Iterator[re.Match[str]]:
 
 
 def to_bytes(field: str, names: dict[str, bytes] | None = None) -> bytes:
-    """BYTES without placeholders but those in `names`."""
+    """BYTES without placeholders except the placeholders in `names`."""
     result = b""
     for token in _tokens("" if field == "-" else field):
         if token["byte"]:

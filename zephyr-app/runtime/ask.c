@@ -29,7 +29,7 @@ void minrpc_ask_deliver(struct minrpc_server *server, struct minrpc_cursor *pack
 		server->answer = *packet;
 		return;
 	}
-	(void)minrpc_fail(server, "no answer: a function waits for one");
+	(void)minrpc_fail(server, "no answer: a function waits for an answer");
 	minrpc_reply_exception(server);
 	minrpc_reply_send(server);
 }

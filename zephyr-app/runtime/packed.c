@@ -213,7 +213,7 @@ enum minrpc_packed_status minrpc_packed_decode(struct minrpc_packed *packed)
 	struct minrpc_args *args = packed->args;
 	uint32_t count = minrpc_take_u32(&packed->wire);
 	const uint8_t *codes = take_array(&packed->wire, count, sizeof(*args->type_codes));
-	/* The known dialect comes first, or else the newer one: the bytes may be valid in both. */
+	/* The known dialect comes first, else the newer dialect: bytes may be valid in both. */
 	enum minrpc_dialect dialect =
 		packed->dialect == MINRPC_DIALECT_0_7 ? MINRPC_DIALECT_0_7 : MINRPC_DIALECT_0_8;
 	enum minrpc_packed_status status;

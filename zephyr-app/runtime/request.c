@@ -238,7 +238,7 @@ bool minrpc_request(struct minrpc_server *server, struct minrpc_cursor *packet)
 
 	switch (code) {
 	case MINRPC_RPC_SHUTDOWN:
-		/* There is no answer. Only the session ends; the device serves the next one. */
+		/* There is no answer. Only the session ends; the device serves the next session. */
 		server->session.established = false;
 		minrpc_forget_session(server);
 		return true;

@@ -60,7 +60,7 @@ GROUPS: Final = MappingProxyType(
         },
     }
 )
-"""The commands by group, each with its purpose. The name is that of its module."""
+"""The commands by group, each with its purpose. A command has the name of its module."""
 
 DEVELOPERS: Final = MappingProxyType({"bench": "measure the program's own costs against a raw baseline"})
 """Commands of a checkout only: their module is not part of the package."""

@@ -102,7 +102,7 @@ def _programs(arguments: argparse.Namespace) -> dict[str, Path]:
             message = f"{arguments.program} can't be read: {error.strerror}"
             raise ConfigurationError(message, next_step="name an ELF file") from error
         if not is_elf:
-            raise ConfigurationError(f"{arguments.program} is no ELF file", next_step="name one")
+            raise ConfigurationError(f"{arguments.program} is no ELF file", next_step="name an ELF file")
         return {arguments.program.name: arguments.program}
     programs = {}
     for target in selected(arguments, starts=False).targets:

@@ -124,7 +124,7 @@ class RemoteArray(RemoteHandle):
             return True if result is None else result
 
     def upload(self, elements: npt.NDArray[Any]) -> None:
-        """Overwrite all elements with those of a dense array that is known to fit."""
+        """Overwrite all elements with the elements of a dense array that is known to fit."""
         with self._rpc.lock:
             rpc = self._ready()
             if self.nbytes:

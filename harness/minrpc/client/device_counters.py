@@ -53,7 +53,7 @@ class HeapUse(NamedTuple):
 def heap_use(rpc: RpcClient, *, reset: bool = False) -> HeapUse | None:
     """The use of the heap; None if the firmware can't tell.
 
-    reset: restarts all peaks, also those of stack and arena.
+    reset: restarts all peaks, also the peaks of stack and arena.
     """
     handle = rpc.global_function(MEMORY)
     if not handle:

@@ -24,12 +24,12 @@ class LentTransport:
         self._chunks: deque[tuple[str, bytes | bytearray]] = deque(maxlen=_CHUNKS)
 
     def write(self, data: bytes, timeout_s: float) -> None:
-        """As `Transport.write`."""
+        """Does the same as `Transport.write`."""
         self._note(TO_DEVICE, data)
         self._inner.write(data, timeout_s)
 
     def read(self, timeout_s: float) -> bytes:
-        """As `Transport.read`."""
+        """Does the same as `Transport.read`."""
         data = self._inner.read(timeout_s)
         if data:
             self._note(FROM_DEVICE, data)

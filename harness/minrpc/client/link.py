@@ -347,7 +347,7 @@ class SessionLink:
                 raise self._unanswered(deadline)
 
     def _start_or_reopen(self, deadline: Deadline, wait_s: float) -> bool:
-        """As `_try_start`; a link that closes before the first byte may be opened again by its owner."""
+        """Tries a start; its owner may open a link again that closes before the first byte."""
         try:
             return self._try_start(deadline, wait_s)
         except LinkClosedError as error:

@@ -385,10 +385,10 @@ class RpcClient:
     def syscall_packet(
         self, packet: bytes, stage: str, timeout_s: float | None = None, front: int = 0
     ) -> Value:
-        """As `syscall`, for an encoded request; `front` as in `SessionLink.request`."""
+        """Does the same as `syscall`, for an encoded request; `front` as in `SessionLink.request`."""
         values = _values(self.exchange(packet, stage, timeout_s, front), stage)
         if len(values) != 1:
-            raise DialectError(f"{stage}: {len(values)} values came back, not one", stage=stage)
+            raise DialectError(f"{stage}: {len(values)} values came back instead of one value", stage=stage)
         return values[0]
 
     def exchange(self, packet: bytes, stage: str, timeout_s: float | None = None, front: int = 0) -> Reply:

@@ -152,7 +152,7 @@ class Session:
 
     @property
     def sessions(self) -> int:
-        """The number of sessions started, including the present one; objects of earlier sessions are
+        """The number of sessions started, including the present session; objects of earlier sessions are
         invalid."""
         return self._link.generation
 

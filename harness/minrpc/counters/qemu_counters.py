@@ -405,8 +405,10 @@ class QemuCounters:
         return Counts(found, int(self._extra_cycles[_ELSEWHERE])), model.spread(times)
 
     def cycle_tree(self) -> CallTree:
-        """As `call_tree`, with the least estimated cycles in place of instructions. Raises as `of_batches`
-        does."""
+        """The tree of `call_tree`, with the least estimated cycles in place of instructions.
+
+        Raises as `of_batches` does.
+        """
         times = self._edge_times()
         nodes = int(self._control["nodes"])
         extra = self._nodes["extra_cycles"][:nodes].astype(np.int64)

@@ -252,7 +252,7 @@ class ByteLink(Protocol):
 
 
 def read_before(link: ByteLink, deadline: Deadline, waited_for: str) -> bytes:
-    """The next bytes of the link, at least one.
+    """The next bytes of the link, at least one byte.
 
     When the time is up, the link is read once more, so that bytes that have already arrived count.
 

@@ -194,7 +194,7 @@ def run_command(argv: Sequence[str], limit_s: float) -> tuple[int | None, str]:
 def spawn_logged(
     argv: Sequence[str], log: Path, *, cwd: Path, env: Mapping[str, str], pass_fds: Sequence[int] = ()
 ) -> subprocess.Popen[bytes]:
-    """As `spawn`, with the output added to the file `log`, below the command.
+    """Does the same as `spawn`, with the output added to the file `log`, below the command.
 
     It has a session of its own, since build tools put their children into further process groups, and a
     leader that ends them all when this process ends: see `minrpc.host.session`.
@@ -213,7 +213,7 @@ def spawn_logged(
 
 
 def spawn_on(argv: Sequence[str], terminal: int) -> subprocess.Popen[bytes]:
-    """As `spawn`, with the open file `terminal` as its input, output and errors."""
+    """Does the same as `spawn`, with the open file `terminal` as its input, output and errors."""
     return _start(argv, input_from=terminal, output=terminal, pass_fds=())
 
 

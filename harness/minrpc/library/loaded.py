@@ -101,7 +101,7 @@ class LoadedLibrary(CLibrary):
         return self.image.size
 
     def stack_bound(self, name: str) -> int | None:
-        """As in `CLibrary`, computed from GCC's call graph."""
+        """Computed from GCC's call graph; see `CLibrary`."""
         return self._bounds.get(name)
 
     def _read(self, address: int, size: int) -> memoryview:

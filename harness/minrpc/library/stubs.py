@@ -30,7 +30,7 @@ _PRELUDE: Final = """\
 typedef union { long long i; double f; void *p; } value;
 extern const void *minrpc_ask_client(const void *question, unsigned size, unsigned *answer_size);
 
-struct command { unsigned what, size; value number; };
+struct command { unsigned kind, size; value number; };
 
 static void minrpc_copy(volatile char *to, const volatile char *from, unsigned size)
 {
@@ -57,10 +57,10 @@ static __attribute__((noinline)) value minrpc_asked(const void *question, unsign
 			minrpc_copy((char *)&command, at, sizeof(command));
 			at += sizeof(command);
 			left -= sizeof(command);
-			if (command.what == 1) {
+			if (command.kind == 1) {
 				return command.number;
 			}
-			if (command.what == 2) {
+			if (command.kind == 2) {
 				question = command.number.p;
 				size = command.size;
 				break;

@@ -65,7 +65,7 @@ def select(options: Options, missing: Callable[[Platform], list[Requirement]] = 
 def select_runnable(
     options: Options, missing: Callable[[Platform], list[Requirement]] = lacking
 ) -> Selection:
-    """As `select`, with at least one target. Also raises MissingError, with the reason for each platform."""
+    """Selects at least one target. Raises as `select`, and MissingError with the reason for each platform."""
     selection = select(options, missing)
     if not selection.targets:
         raise MissingError(

@@ -32,7 +32,7 @@ class Compiler(NamedTuple):
 def compiler_of(elf: Path, source: str = "operators.c") -> Compiler:
     """The compiler of `source`, the system library; of most of the program if that source is not in it.
 
-    From DW_AT_producer of the compilation units, else from the section .comment, which has no flags.
+    DW_AT_producer of the compilation units gives it, else the section .comment, which has no flags.
     """
     program = read_program(elf)
     producers = _producers_of(program)
@@ -57,7 +57,7 @@ def compiler_of_object(elf: Elf) -> Compiler:
 def floating_point(elf: Path) -> str:
     """The unit that computes floating point: "software", "FPU", "FPU, single precision"; "" if unknown.
 
-    From the linker's attributes on ARM and RISC-V, else from the compiler's flags.
+    The linker's attributes give it on ARM and RISC-V, else the compiler's flags.
     """
     program = read_program(elf)
     if program.machine == "EM_ARM":

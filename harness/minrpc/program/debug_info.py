@@ -125,7 +125,8 @@ def _declared_by(units: Iterable[CompileUnit]) -> Declarations:
 def add_function(
     functions: dict[str, FunctionDeclaration], function_declaration: FunctionDeclaration
 ) -> None:
-    """Add a function by name. Of several C++ functions with one name, only extern "C" ones can be called."""
+    """Add a function by name. If several C++ functions have one name, only extern "C" functions can be
+    called."""
     known = functions.setdefault(function_declaration.name, function_declaration)
     if known.symbol == known.name or (
         known.symbol == function_declaration.symbol and function_declaration.unsupported != OVERLOADED

@@ -238,8 +238,8 @@ def _read(path: Path, stamp: tuple[int, int, int]) -> Program:
 
 
 def _ranges(elf: Elf) -> Iterator[CodeRange]:
-    """Ranges of functions. Of several symbols at an address, one with a size is taken first, then a global
-    symbol, then the first by name."""
+    """Ranges of functions. If an address has several symbols, a symbol with a size is taken first, then a
+    global symbol, then the first by name."""
     found: dict[int, tuple[tuple[bool, bool, str], int]] = {}
     for symbol in elf.symbols:
         if symbol.kind != FUNCTION or not symbol.placed:

@@ -32,7 +32,7 @@ _SORTED: Final = 5
 
 def html_page(run: RunRecord, when: str, base: RunRecord | None = None) -> str:
     """The page. when: time of its creation, for the last line. base: an earlier run to compare with."""
-    changed = [("What changed", _changed(differences(base, run)))] if base else []
+    changed = [("Changes", _changed(differences(base, run)))] if base else []
     sections = [(title, body) for title, body in (*changed, *_sections(run)) if body]
     head = escape(headline(run))
     links = "".join(f'<a href="#{_anchor(title)}">{escape(title)}</a>' for title, _ in sections)

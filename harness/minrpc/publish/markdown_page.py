@@ -49,7 +49,7 @@ def _parts(run: RunRecord, base: RunRecord | None) -> Iterator[str]:
 
 def _changed(found: Differences) -> Iterator[str]:
     """Differences from the base; the rows beyond the first are folded."""
-    yield "\n\n".join(["#### What changed", *found.sentences()])
+    yield "\n\n".join(["#### Changes", *found.sentences()])
     for item in shown(found):
         few, rest = tables.split(item, _FAILURES)
         yield f"**{few.title}**\n\n{_shown(few)}"

@@ -48,7 +48,7 @@ def trace(image: Image, pc: int | None, words: Iterable[int]) -> Backtrace:
         chain = _chain(image, function, returns)
         return _trace(image, function, _even(image, pc), chain)
     chains = [chain for chain in _chains(image, returns) if not _is_runtime(image, chain[0].address - 1)]
-    # Of words left by finished calls, loaded code is the least likely.
+    # A word left by a finished call seldom leads to loaded code.
     chains.sort(key=lambda chain: image.program_at(chain[0].address) is image.program)
     if not chains:
         return Backtrace(None, None if pc is None else _even(image, pc))

@@ -188,7 +188,7 @@ class RunningDevice:
         return self._process_memory.read(address, nbytes) if self._process_memory is not None else None
 
     def reader(self, address: int, nbytes: int) -> Callable[[], bytes | None]:
-        """As `Owner.reader`."""
+        """Does the same as `Owner.reader`."""
         if self._process_memory is not None and (self.memory is None or not self.memory.has(address, nbytes)):
             return self._process_memory.reader(address, nbytes)
         return partial(self.peek, address, nbytes)

@@ -21,7 +21,8 @@ _DEFINE: Final = re.compile(r"[A-Za-z_]\w*(?:=[^;]*)?")
 
 
 def find_project_file(*starts: Path) -> Path | None:
-    """The nearest minrpc.toml at or above the first of the directories `starts` that has one."""
+    """The nearest minrpc.toml at or above one of the directories `starts`; the first directory that has it
+    decides."""
     for start in starts:
         for directory in (start, *start.parents):
             if (directory / FILE).is_file():

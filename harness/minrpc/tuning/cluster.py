@@ -73,13 +73,14 @@ class DaskWorkers:
             self._client.close()
 
     def put(self, candidate: Candidate, *, check: bool | None = None) -> None:
-        """As `Workers`."""
+        """Does the same as `Workers`."""
         judging = self._client.submit(judge, self._shared, candidate, check, pure=False)
         self._pending.add(judging)
         judging.add_done_callback(self._results.put)
 
     def get(self) -> CandidateResult:
-        """As `Workers`. Raises the worker's error, also if workers were lost more often than Dask allows."""
+        """Does the same as `Workers`. Raises the worker's error, also if more workers were lost than Dask
+        allows."""
         done = self._results.get()
         self._pending.discard(done)
         result: CandidateResult = done.result()

@@ -176,13 +176,13 @@ class Devices:
             thread.join()
 
     def put(self, candidate: Candidate, *, check: bool | None = None) -> None:
-        """As `Workers`."""
+        """Does the same as `Workers`."""
         base = likely_base(self._toolset)
         building = self._compilers.submit(self._kernel.sources(candidate), self._toolset, base)
         self._jobs.put(_Job(candidate, building, check))
 
     def get(self) -> CandidateResult:
-        """As `Workers`."""
+        """Does the same as `Workers`."""
         result = self._results.get()
         if isinstance(result, BaseException):
             raise result

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Functions whose counts are known, or must differ. Three take a known and a secret array of bytes,
- * and a byte for the result: two of them give the secret away by their instructions or accesses.
+ * and a byte for the result: two of them reveal the secret by their instructions or accesses.
  */
 #include <dlpack/dlpack.h>
 #include <tvm/runtime/c_backend_api.h>

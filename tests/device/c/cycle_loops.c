@@ -48,7 +48,7 @@ LOOP(load_multiple, "mov r6, r1\nldmia r6!, {r2, r3}")
 LOOP(branch, "b 2f\nnop\n2:")
 LOOP(branch_not_taken, "cmp r5, #1\nbeq 2f\nnop\n2:")
 LOOP(call, "bl 3f\nb 4f\n3: bx lr\n4:")
-/* 16 bytes, and 4 of the round's end; 8 of which 4 are a constant, and 4 of the end. */
+/* 16 bytes, and 4 of the round's end; 8 bytes with a constant of 4, and 4 of the end. */
 LOOP(straight, ".rept 8\nadds r2, #1\n.endr")
 LOOP(constant, "ldr r2, 5f\nb 6f\n5: .word 7\n6:")
 LOOP(pop_pc, "mov r3, pc\nadds r3, #7\npush {r3}\npop {pc}\nnop\n2:")
@@ -68,8 +68,8 @@ LOOP(straddles_behind_access, "ldr r2, [r1]\nadd.w r3, r3, #1\nnop")
 LOOP(data_straddles, "nop\nadd.w r3, r3, #1\nnop")
 LOOP(if_then, "cmp r5, #0\nit ne\naddne r2, #1")
 /*
- * The last instruction before a page's end is short, and the next one lies across the end: QEMU
- * translates it apart.
+ * The last instruction before a page's end is short, and the next instruction lies across the end:
+ * QEMU translates it separately.
  */
 LOOP(across_a_page, "b 2f\n.balign 1024\n.skip 1014\n2: adds r2, #1\nadds r2, #1\nadds r2, #1\n"
 		    "adds r2, #1\nbl 3f\nb 4f\n3: bx lr\n4:")

@@ -260,7 +260,7 @@ void write_code(int (*function)(int), int value)
 	*(volatile uint8_t *)(((uintptr_t)function & ~(uintptr_t)1U) + 1U) ^= (uint8_t)value;
 }
 
-/* With its return address among the bytes that are written past the array. */
+/* Its return address is among the bytes that are written past the array. */
 __attribute__((noinline)) int smash(int count)
 {
 	volatile char bytes[8];

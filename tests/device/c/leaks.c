@@ -1,8 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Textbook leaks, each with its constant-time twin or without one: the cases that a check must tell
- * apart.
+ * Textbook leaks, some with a constant-time twin: a check must distinguish the two.
  */
 #include <stdint.h>
 

@@ -277,7 +277,7 @@ TEST(what_waits_is_looked_at_where_it_lies)
 	start();
 	comes(LONG);
 	while (taken < LONG) {
-		/* Less than a ring at a time: a full ring is another case. */
+		/* Each piece is less than a ring: a full ring is another case. */
 		incoming_size = taken + MIN(LONG - taken, CONFIG_MINRPC_RX_RING_SIZE - 1U);
 		(void)interrupts();
 		const uint8_t *data;
@@ -364,7 +364,7 @@ TEST(behind_a_full_ring_is_looked_at_too)
 	drain();
 }
 
-/* An interrupt without bytes is not the link's. */
+/* An interrupt without bytes is not for the link. */
 TEST(what_moves_no_byte_is_no_arrival)
 {
 	uint32_t before;

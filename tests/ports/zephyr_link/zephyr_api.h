@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The functions of Zephyr that its port's link uses, on one thread of the host: where it would
- * wait, interrupts come.
+ * The functions of Zephyr that its port's link uses, on one thread of the host: in place of a wait,
+ * interrupts come.
  */
 #ifndef ZEPHYR_API_H_
 #define ZEPHYR_API_H_
@@ -104,7 +104,7 @@ struct ring_buf {
 	uint32_t size;
 	uint32_t put;
 	uint32_t got;
-	uint32_t claimed; /* of what is there, until it is finished */
+	uint32_t claimed; /* of the present bytes, until it is finished */
 };
 
 #define RING_BUF_DECLARE(name, length)                                                             \

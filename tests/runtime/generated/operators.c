@@ -3,7 +3,7 @@
  *
  * Functions in the form in which TVM's C generator writes them, by hand: void pointers, no checks
  * of arguments, shapes that are compiled in, workspace for large arrays, -1 without a text on
- * failure. It must compile and link as it stands.
+ * failure. It must compile and link without a change.
  */
 #define TVM_EXPORTS
 #include "tvm/runtime/c_runtime_api.h"

@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Assertions, and a main that runs a file's cases one by one. Our own because the same files are
- * also built for 32 bits, for which no test library is at hand beside the compiler's own.
+ * Assertions, and a main that runs a file's cases one by one. This project has its own since the
+ * same files are also built for 32 bits, for which no test library is installed.
  */
 #ifndef CHECK_H_
 #define CHECK_H_

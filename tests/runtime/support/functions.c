@@ -135,7 +135,7 @@ static int call_inc(PACKED)
 	TVMFunctionHandle inc;
 
 	UNUSED;
-	/* As after an earlier call of another function. */
+	/* The state is the same as after an earlier call of another function. */
 	value->v_int64 = 7;
 	*code = kTVMArgInt;
 	if (TVMBackendGetFuncFromEnv(NULL,

@@ -215,7 +215,7 @@ bool host_take(struct host *host)
 	bool taken = host->sent.size != 0U && take_frame(&at, end, &payload);
 
 	if (taken) {
-		/* After an empty log, or a longer one, clients lose all later messages. */
+		/* After an empty log, or a longer log, clients lose all later messages. */
 		CHECK(payload.size >= 3U);
 		CHECK(payload.data[2] != TYPE_LOG || (payload.size > 3U && payload.size <= 1026U));
 		host->message.session = (uint16_t)(payload.data[0] | payload.data[1] << 8);
@@ -489,7 +489,7 @@ const uint8_t *expect_returned(const struct answer *answer, uint32_t type)
 	return answer->body + 4 + 4 * count + 8;
 }
 
-/* ------------------------------------------------- what every client does */
+/* ----------------------------------------------- requests of every client */
 
 uint64_t host_global(struct host *host, const char *name)
 {

@@ -71,8 +71,8 @@ struct scripted_clock {
 	struct minrpc_clock is;
 	uint64_t now;
 	uint64_t per_sample; /* added by each reading */
-	uint64_t granule;    /* readings are multiples of this; 0: of one */
-	uint64_t coarse;     /* of the second clock, where `is` has one */
+	uint64_t granule;    /* readings are multiples of this; 0 means 1 */
+	uint64_t coarse;     /* of the second clock, if `is` has a second clock */
 	uint64_t coarse_per_sample;
 	uint32_t begun;
 	uint32_t ended;
@@ -112,7 +112,7 @@ struct host_sizes {
 struct host *host_boot(struct host_sizes sizes);
 /* The same device after a reset, in the same memory. */
 void host_reboot(struct host *host);
-/* One in a session with a client: 8192, 256 and 65536 bytes. */
+/* A device in a session with a client: 8192, 256 and 65536 bytes. */
 struct host *host_start(void);
 void host_stop(struct host *host);
 /* The running device, for functions of the library. */
@@ -160,11 +160,11 @@ const struct answer *host_syscall(struct host *host, uint32_t code, struct args 
 const struct answer *host_call(struct host *host, uint64_t function, struct args *args);
 const struct answer *host_try_alloc(struct host *host, uint64_t size, uint64_t alignment);
 const struct answer *host_try_free(struct host *host, uint64_t data);
-/* In v0.7's form: addresses and offsets. */
+/* Requests in v0.7's form: addresses and offsets. */
 const struct answer *host_copy_among(struct host *host, uint64_t from, uint64_t from_offset,
 				     uint64_t to, uint64_t to_offset, uint64_t size);
 
-/* Fail unless the answer is that. */
+/* Fail unless the answer is the expected answer. */
 void expect_void(const struct answer *answer);
 uint64_t expect_handle(const struct answer *answer);
 void expect_exception(const struct answer *answer, const char *part);

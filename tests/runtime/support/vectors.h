@@ -26,7 +26,7 @@ struct vector_names {
 	bool known[26];
 };
 
-/* Runs `check` on each row of that kind; fails when there is none. Says which row it is at. */
+/* Runs `check` on each row of that kind; fails when there is none. A failure names the row. */
 void vectors_each(const char *kind, void (*check)(const struct vector_row *row));
 
 /* The table's prefix of such an event of a reader. */

@@ -23,7 +23,7 @@ void put_u8(struct bytes *bytes, uint8_t value);
 void put_u16(struct bytes *bytes, uint16_t value);
 void put_u32(struct bytes *bytes, uint32_t value);
 void put_u64(struct bytes *bytes, uint64_t value);
-/* As many bytes of that value. */
+/* Appends this number of bytes of that value. */
 void put_fill(struct bytes *bytes, uint8_t value, uint32_t count);
 /* u64 length and the bytes: a packed string. */
 void put_string(struct bytes *bytes, const char *text);
@@ -35,7 +35,7 @@ double get_f64(const uint8_t *at);
 /* Bit by bit, as the protocol defines it. */
 uint16_t wire_crc(uint16_t crc, const uint8_t *data, uint32_t size);
 
-/* As zlib's. */
+/* The same as zlib's. */
 uint32_t wire_crc32(const uint8_t *data, uint32_t size);
 
 /* Appends the frame that carries `payload`. */

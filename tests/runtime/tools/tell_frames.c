@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Reads streams from standard input, each a u32 length and its bytes, and prints a line for each:
- * the events of the runtime's reader, as in the table of wire cases, "frame:HEX" and so on.
+ * the events of the runtime's reader, in the words of the table of wire cases: "frame:HEX" and so
+ * on.
  */
 #include <stdio.h>
 #include <stdlib.h>

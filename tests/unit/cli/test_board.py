@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc board add`: the entry works as it is written, and existing entries stay."""
+"""`minrpc board add`: the written entry works, and existing entries stay."""
 
 from __future__ import annotations
 

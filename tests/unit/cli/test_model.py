@@ -141,7 +141,7 @@ def test_weights_that_fit_nowhere_are_refused_before_tvm_compiles(
 
 
 def test_counters_of_each_operator(tmp_path: Path) -> None:
-    """Under icount cycles follow instructions, apart from those of the measuring itself."""
+    """Under icount cycles follow instructions, apart from the cost of measuring."""
     path, result = write_onnx(tmp_path / "net.onnx"), tmp_path / "r.json"
     words = ["--platform", "bare_mps2_an385", "--counters", "instructions,loads", "--json", str(result)]
     assert main(["model", str(path), *words]) == 0

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc time` and `minrpc compare`: arguments, files, exit status. The device is a real one, on posix."""
+"""`minrpc time` and `minrpc compare`: arguments, files, exit status. The device is a real device, on
+posix."""
 
 import re
 from pathlib import Path

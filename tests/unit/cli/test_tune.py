@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc tune`: its files, what Ctrl-C leaves, and going on."""
+"""`minrpc tune`: its files, the remains after Ctrl-C, and continued runs."""
 
 from __future__ import annotations
 

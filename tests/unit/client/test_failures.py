@@ -258,7 +258,7 @@ class Damaged(Unowned):
 
 
 def test_a_crash_in_the_devices_own_code_names_the_call_before() -> None:
-    """The call before, or the failed call, may have damaged the device's memory."""
+    """The previous call, or the failed call, may have damaged the device's memory."""
     model = DeviceModel()
     transport = ModelTransport(model)
     owner = Damaged(clock=transport.clock)

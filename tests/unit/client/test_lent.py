@@ -22,10 +22,10 @@ def test_messages_that_come_byte_by_byte_are_whole() -> None:
 def test_questions_for_an_answer_do_not_push_out_what_was_asked() -> None:
     near, _ = memory_pair()
     lent = LentTransport(near)
-    lent.write(encode_frame(encode_message(0, MessageType.LOG, b"what was asked")), 1.0)
+    lent.write(encode_frame(encode_message(0, MessageType.LOG, b"the question")), 1.0)
     for _ in range(1000):
         lent.write(encode_frame(encode_message(0, MessageType.PROBE, b"\x07")), 1.0)
-    assert lent.trace().splitlines() == ["> log: what was asked", "> probe 07 (1000 times)"]
+    assert lent.trace().splitlines() == ["> log: the question", "> probe 07 (1000 times)"]
 
 
 def test_what_is_long_is_kept_as_it_came() -> None:

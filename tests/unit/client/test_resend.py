@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbered requests without a link: a script gives the received bytes, the test sees the sent ones."""
+"""Numbered requests without a link: a script gives the received bytes, the test sees the sent bytes."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def test_a_function_too_short_for_the_timer_takes_no_time() -> None:
 
 
 def test_what_is_not_said_is_as_tvm_has_it() -> None:
-    """The defaults are those of time_evaluator in TVM v0.18: ten calls, one repeat."""
+    """The defaults are the same as in TVM v0.18's time_evaluator: ten calls, one repeat."""
     assert EvaluatorOptions() == EvaluatorOptions(
         number=10,
         repeat=1,

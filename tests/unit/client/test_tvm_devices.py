@@ -135,8 +135,8 @@ def test_everything_is_given_back_at_the_end(make_bench: Callable[..., Bench], t
     with bench.device as device:
         kept = device.array(np.zeros(10, np.int8))
         device.system_lib()["inc"](1)
-    # On this project's device the session's end frees all objects; TVM's devices keep objects that nobody
-    # frees.
+    # On this project's device the session's end frees all objects; TVM's devices keep objects that the client
+    # does not free.
     assert bool(bench.model.memory) == traits.ours
     assert kept.freed != traits.ours
 
@@ -173,7 +173,8 @@ def test_the_dialect_is_found_again_in_each_session(make_bench: Callable[..., Be
 def test_a_copy_on_the_device_is_told_in_its_dialect(
     make_bench: Callable[..., Bench], traits: Traits
 ) -> None:
-    """The oldest devices have a request of nine values, later devices of two tensors and a stream."""
+    """The oldest devices have a request of nine values, later devices have a request of two tensors and a
+    stream."""
     bench = make_bench(traits)
     source, target = (bench.device.array(np.full(8, value, np.int8)) for value in (1, 2))
     target.copy_from(source)

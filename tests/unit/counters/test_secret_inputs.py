@@ -70,7 +70,7 @@ def test_single_bit_differences_differ_by_one_bit_from_another_input() -> None:
 
 
 def test_a_secret_of_one_byte_is_tried_with_single_bits_other() -> None:
-    """Each kind's number is that of calls which are of that kind: a copy of the base is no difference."""
+    """Each kind counts the calls of this kind: a copy of the base is no difference."""
     tried = secret_inputs([np.uint8(0)], secret=[0])
     base, flipped = tried.calls[2][0], [call[0] for call in tried.calls[3:27]]
     assert tried.kinds["with one bit different"] == len(flipped)

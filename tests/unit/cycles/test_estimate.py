@@ -49,7 +49,7 @@ def test_code_that_is_left_early_has_its_first_part() -> None:
 
 def test_an_exception_has_its_entry_and_its_return() -> None:
     assert cycles(Edge(0, 1, 2, Passage.INTO_EXCEPTION, 0)) == [(1 + 7, 1 + 7)]
-    # Not the jump's refill, too.
+    # It does not have the jump's refill, too.
     assert cycles(Edge(0, 1, 4, Passage.OUT_OF_EXCEPTION, 0)) == [(2 + 9, 2 + 9)]
 
 
@@ -57,7 +57,7 @@ def test_sums_over_addresses_and_nodes_are_the_total() -> None:
     model, times = model_of(JUMP, DIVISION), np.array([5, 3], np.int64)
     assert model.edges == 2
     assert model.total(np.array([0, 1]), times) == Span(5 * 3 + 3 * 3, 5 * 3 + 3 * 13)
-    # The way to other code is the jump's.
+    # The way to other code counts for the jump.
     assert model.by_address(times) == {0x1000: 5, 0x1002: 10, 0x2000: 3, 0x2002: 6}
     assert model.by_node(times, 4) == [0, 9, 15, 0]
     assert model.spread(times) == 30
@@ -78,7 +78,7 @@ def test_waits_for_flash_by_hand() -> None:
     # the first is a wait of the edge into it.
     assert cycles(straight, states=3) == [(10 + 3, 10 + 3)]
     assert cycles(straight, states=5) == [(10 + 2 + 5, 10 + 2 + 5)]
-    # Its first crossing: the line that is entered, and what the next one lacks.
+    # Its first crossing: the wait for the entered line, and the rest of the wait for the next line.
     into = Edge(0, 2, 4, Passage.AS_WRITTEN, 0)
     assert cycles(into, states=5) == [(3 + 5 + 2, 3 + 5 + 2)]
     assert cycles(into, states=5, ram=0x3000) == [(3, 3)]

@@ -42,12 +42,12 @@ def cycles(rule: str, first: int, second: int, *, signed: bool) -> int:
         (8 << 3, 8, False, 5),
         (2**32 - 1, 1, False, 12),
         (2**32 - 16, 2, True, 5),
-        # A negative power of two as the divisor: as if the quotient had a bit more.
+        # A negative power of two as the divisor: it counts as if the quotient had a bit more.
         (7 << 20, 2**32 - (1 << 19), True, 6),
         (7 << 20, 1 << 19, True, 5),
         (15 << 20, 2**32 - (1 << 20), True, 6),
         (15 << 20, 1 << 20, True, 5),
-        # The most negative dividend: a bit less, unless the divisor is such a power.
+        # The most negative dividend: the quotient has a bit less, unless the divisor is such a power.
         (1 << 31, 2**32 - (3 << 26), True, 5),
         (1 << 31, 3 << 26, True, 6),
         (1 << 31, 2**32 - (1 << 27), True, 6),
@@ -115,7 +115,7 @@ def test_a_rules_table_has_what_the_rule_gives(
 def test_examples_are_of_their_classes() -> None:
     found = class_of(examples())
     used = np.unique(found)
-    # Two signs of 31 sizes, in three kinds each, fewer where a half can not be 0; and 0.
+    # Two signs of 31 sizes, in three kinds each, fewer if a half can't be 0; and 0.
     assert (found[used] == used).all()
     assert used.max() < CLASSES
 

@@ -9,7 +9,7 @@ import pytest
 from minrpc.cycles.core import NOTHING, Core, Span, load_core
 from minrpc.cycles.instructions import Instruction, decode
 
-# Machine code, as an assembler has it.
+# Machine code, as an assembler makes it.
 _CODE: Final[dict[str, str]] = {
     "adds r2, #1": "0132",
     "muls r2, r3": "5a43",
@@ -225,7 +225,7 @@ def test_an_instruction_by_itself(name: str) -> None:
     }
 
 
-# Cycles of the jump beyond those of the instruction.
+# Cycles of the jump in addition to the cycles of the instruction.
 _REFILLS: Final = {
     "cortex-m4": {
         **dict.fromkeys(("b", "cbz r0", "bl"), 1),
@@ -311,7 +311,7 @@ _FPU_PAIRS: Final[dict[tuple[str, str], int]] = {
 
 
 _CV32E40P_PAIRS: Final[dict[tuple[str, str], int]] = {
-    # Behind a load, each instruction that uses it, in all forms that code has.
+    # After a load, each instruction that uses it, in all forms.
     **{
         ("lw a2, 0(a1)", user): 1
         for user in (

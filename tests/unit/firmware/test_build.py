@@ -206,7 +206,7 @@ def test_sizes_are_those_of_binutils(root: Path) -> None:
 
 
 def test_blanks_and_letters_in_all_paths(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The paths are those of the checkout, the cache, the user's sources and headers."""
+    """The paths of the checkout, of the cache, of the user's sources and headers."""
     home = tmp_path / "Mein Föhn"
     project, headers = home / "prö j", home / "prö j" / "ínc dir"
     headers.mkdir(parents=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A firmware's name depends on all files that its build read, and not on their place."""
+"""A firmware's name depends on all files that its build read, and not on their directory."""
 
 from __future__ import annotations
 

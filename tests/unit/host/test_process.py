@@ -64,7 +64,7 @@ def test_what_a_command_prints_is_in_the_log(log: Path) -> None:
     assert log.read_text().splitlines()[1:] == ["one", "two"]
 
 
-# As with ninja, the child has a process group of its own.
+# The child has a process group of its own, as with ninja.
 BUILD = """
 import subprocess, sys
 children = [subprocess.Popen(["sleep", "1000"], process_group=0) for _ in range(2)]

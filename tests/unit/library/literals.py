@@ -198,7 +198,7 @@ def _functions(index: int, literal: Literal) -> Iterator[str]:
 
 
 def same(found: Any, value: Any) -> bool:  # noqa: ANN401 - of any type
-    """True if the result is the value: of a struct, each member that was set."""
+    """True if the result is the value; for a struct, if each member that was set is equal."""
     if isinstance(value, dict):
         return all(same(getattr(found, name), item) for name, item in value.items())
     if value is None:

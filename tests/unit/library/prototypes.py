@@ -43,7 +43,7 @@ static uint64_t fold(uint64_t h, const void *data, unsigned int size)
 	return h;
 }
 
-/* Of any arithmetic type: a small number that depends on all of h. */
+/* A small number of any arithmetic type, which depends on all of h. */
 #define SMALL(type, h) ((type)(int)(((h) >> 17 ^ (h) >> 41) & 0x7f))
 """
 

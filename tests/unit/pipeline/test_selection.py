@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The selected devices, and the reasons for those left out."""
+"""The selected devices, and the reasons for omitted devices."""
 
 from pathlib import Path
 

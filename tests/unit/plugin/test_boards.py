@@ -155,7 +155,7 @@ def test_a_terminal_has_no_modem_lines(terminal: str) -> None:
 
 
 class LinedSerial(serial.Serial):  # type: ignore[misc]  # pyserial has no types
-    """A serial port with modem lines, which a pseudo-terminal has not: the settings of pyserial, in order."""
+    """A serial port with modem lines, which a pseudo-terminal lacks: the settings of pyserial, in order."""
 
     lines: ClassVar[list[tuple[str, bool]]] = []
     pressed: ClassVar[list[Callable[[], object]]] = []

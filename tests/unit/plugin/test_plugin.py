@@ -430,7 +430,7 @@ def test_a_short_name_does_not_hide_the_conftest_files(pytester: pytest.Pytester
 def test_conftest_files_above_the_project_do_not_count(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They do not count without the plugin either: they are another project's, and looking for them takes
+    """They do not count without the plugin either: they belong to another project, and looking for them takes
     time."""
     pytester.makeconftest("raise RuntimeError('of another project')")
     project = pytester.mkdir("project")

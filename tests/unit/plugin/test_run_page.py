@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pytest --minrpc-report FILE`: a page of a run of tests, also of one in several processes."""
+"""`pytest --minrpc-report FILE`: a page of a run of tests, also of a run in several processes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run beside an earlier one: the page's first part."""
+"""A run beside an earlier run: the page's first part."""
 
 from __future__ import annotations
 
@@ -108,13 +108,11 @@ def test_other_compilers_are_told_in_json_and_on_the_page() -> None:
 def test_it_is_the_pages_first_section() -> None:
     base, run = outcomes_of(a="passed"), outcomes_of(a="failed")
     page = html_page(run, "now", base)
-    assert page.index(">What changed</h2><p>Tests: 1 newly failed</p>") < page.index(">Failures</h2>")
-    assert "What changed" not in html_page(run, "now")
+    assert page.index(">Changes</h2><p>Tests: 1 newly failed</p>") < page.index(">Failures</h2>")
+    assert "Changes" not in html_page(run, "now")
     text = markdown_page(run, base)
-    assert text.index("#### What changed\n\nTests: 1 newly failed\n\n**Tests that") < text.index(
-        "| seconds |"
-    )
-    assert "What changed" not in markdown_page(run)
+    assert text.index("#### Changes\n\nTests: 1 newly failed\n\n**Tests with") < text.index("| seconds |")
+    assert "Changes" not in markdown_page(run)
 
 
 def test_report_takes_a_base(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,7 +120,7 @@ def test_report_takes_a_base(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     base.write_text(RunRecord("", records=[counted([1000])]).to_json())
     head.write_text(RunRecord("", records=[counted([1500])]).to_json())
     assert main(["report", "--from", str(head), "--base", str(base), "--json", str(out)]) == 0
-    assert "#### What changed\n\nTimings: 1 of 1 slower" in capsys.readouterr().out
+    assert "#### Changes\n\nTimings: 1 of 1 slower" in capsys.readouterr().out
     (change,) = json.loads(out.read_text())["compared"]["changes"]
     assert change["change_cycles"] == 50
     # A limit of growth is compared with the base.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""[libraries.NAME] in minrpc.toml: its keys, and errors for others."""
+"""[libraries.NAME] in minrpc.toml: its keys, and errors for other keys."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def test_a_rate_is_per_byte_and_spread_over_all_kinds() -> None:
     came, counts = sent_through(Faults.spread(0.02))
     assert Faults.spread(0.02).total() == pytest.approx(0.02)
     assert all(counts[kind] > 10 for kind in KINDS)
-    # Of 10,240 bytes one in fifty, less the bytes in cuts: within five standard deviations.
+    # One in fifty of 10,240 bytes, less the bytes in cuts: within five standard deviations.
     assert 90 < sum(counts.values()) < 275
     assert came != SENT
 

@@ -83,7 +83,7 @@ def test_tcp(firmware: str) -> None:
 
 
 def test_tcp_whose_server_turns_clients_away_at_first(firmware: str) -> None:
-    """As a device does while it does not know yet that its last client has gone."""
+    """A device acts in this way while it does not know yet that its last client has gone."""
     listener = socket.create_server(("127.0.0.1", 0))
     served = Served(listener, firmware, turned_away=1)
     assert increments(f"socket://127.0.0.1:{listener.getsockname()[1]}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boards at serial ports share one queue of candidates: results are those of one device, even if boards
+"""Boards at serial ports share one queue of candidates: results are the same as of one device, even if boards
 die."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strategies: proposals, learning, going on."""
+"""Strategies: proposals, learning, continued runs."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def scaled(value: int, multiplier: int, shift: int) -> int:
 
 
 def rounded(value: int, bits: int) -> int:
-    """value / 2^bits, and from the middle of two away from 0."""
+    """value / 2^bits, a value in the middle is rounded away from 0."""
     half = (1 << bits) >> 1
     return (value + half) >> bits if value >= 0 else -((-value + half) >> bits)
 

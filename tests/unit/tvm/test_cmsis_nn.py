@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantized operators become kernels with TFLite's numbers; others stay with TVM, with a reason."""
+"""Quantized operators become kernels with TFLite's numbers; other operators stay with TVM, with a reason."""
 
 from __future__ import annotations
 

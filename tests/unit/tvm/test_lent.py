@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The process that serves a device of its parent's."""
+"""The process that serves a device of its parent."""
 
 from __future__ import annotations
 

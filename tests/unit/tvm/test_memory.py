@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks that live at once lie apart; others may share memory."""
+"""Blocks that live at the same time are separate; other blocks may share memory."""
 
 from __future__ import annotations
 

@@ -112,7 +112,7 @@ int __tvm_ffi_fails(void *self, void *args, int count, void *result)
 }
 int main(void)
 {
-	/* What is given, and as what it comes back: of ints, floats, handles and nothing the device knows. */
+	/* Given values, and the type in which each comes back: the device knows ints, floats, handles, none. */
 	static const int codes[][2] = {{0, 0}, {1, 0}, {2, 2}, {3, 3}, {4, 4}, {7, 3}, {11, 3}, {15, 0}};
 	value many[65] = {{.i = 0x1122334455667788}}, r;
 	int given[65] = {0}, code;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ONNX models before TVM imports them: shapes, constants, branches, and operators that TVM lacks.
 
-onnxruntime is the witness: it computes the same from the model as it was and as it is prepared.
+onnxruntime is the witness: it computes the same from the original model and from the prepared model.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def test_shapes_that_do_not_fit(shapes: dict[str, tuple[int, ...]], text: str, t
 
 
 def branching(rate: int = 16000) -> Any:  # noqa: ANN401
-    """y = 2 * w * x at the rate 16000, else x; 2 * w is of the outer graph, and a branch within uses it."""
+    """y = 2 * w * x at the rate 16000, else x; 2 * w is of the outer graph, and an inner branch uses it."""
     from onnx import TensorProto, helper
 
     def branch(nodes: list[Any], output: str) -> Any:  # noqa: ANN401
@@ -249,7 +249,7 @@ def test_sequences_of_tensors() -> None:
 
 
 def test_an_initial_value_is_a_constant() -> None:
-    """As an input it could be replaced by a caller, so that nothing would be folded."""
+    """A caller could replace it if it were an input, so that nothing would be folded."""
     from onnx import helper
 
     model = model_with([node("Expand", ["x", "to"], ["y"])], {"x": (1, 3)}, ["y"], to=np.array([2, 1]))
@@ -285,7 +285,7 @@ def leaves(given: dict[str, Any], kind: str, scores: Sequence[int], least: float
 
 @pytest.mark.parametrize("mode", ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GT", "BRANCH_GTE"])
 def test_trees_of_numbers(mode: str) -> None:
-    """Thresholds are among the inputs, so that equal ones count."""
+    """Thresholds are among the inputs, so that equal values count."""
     given = leaves(trees(6, 3, mode), "target", [0, 1])
     layer = node(
         "TreeEnsembleRegressor",

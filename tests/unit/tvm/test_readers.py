@@ -81,7 +81,7 @@ def test_a_softmax_with_a_factor_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_custom_operator_is_named(tmp_path: Path) -> None:
-    """As those of spectrograms."""
+    """The model has operators like spectrograms."""
     from minrpc.tvm import model_of
 
     with pytest.raises(ModelError, match="AudioSpectrogram is a custom operator") as caught:

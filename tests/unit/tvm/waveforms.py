@@ -82,7 +82,7 @@ class Int8Network:
 
 
 def quantized(network: Network) -> Int8Network:
-    """Inputs are 127ths; each layer has a scale of its own; the shift is that of hidden values."""
+    """Inputs are 127ths; each layer has a scale of its own; the shift applies to hidden values."""
     s1, s2 = (127 / np.abs(item).max() for item in (network.w1, network.w2))
     w1, b1 = np.round(network.w1 * s1).astype(np.int8), np.round(network.b1 * 127 * s1).astype(np.int32)
     largest = (as_int8(waveforms(1000, 3)[0]).astype(np.int32) @ w1.astype(np.int32) + b1).max()

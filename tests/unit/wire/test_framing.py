@@ -67,7 +67,7 @@ def test_the_next_good_frame_is_found_after_anything(wire: bytes, cuts: list[int
 
 
 def feed_whole(reader: Deframer, data: bytes, cuts: list[int]) -> list[FramingEvent]:
-    """As `feed`, but calls `whole` first."""
+    """Does the same as `feed`, but calls `whole` first."""
     events: list[FramingEvent] = []
     for chunk in chunks(data, cuts):
         payload = reader.whole(chunk)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packed sequences of every type, and of none."""
+"""Packed sequences of every type, and without values."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ static uint8_t restarts __attribute__((section(".preserve")));
 static _Alignas(8) uint8_t receive_buffer[MACHINE_PACKET_BYTES];
 static uint8_t send_buffer[64];
 
-/* From the linker script: the RAM beside data and stack. */
+/* Symbols of the linker script: the RAM beside data and stack. */
 extern uint8_t __heap_start[], __heap_end[];
 
 static struct minrpc_config config = {

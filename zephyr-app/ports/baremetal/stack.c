@@ -22,7 +22,7 @@
 uint32_t minrpc_stack[MACHINE_STACK_BYTES / sizeof(uint32_t)]
 	__attribute__((section(".preserve.0"), aligned(32)));
 
-/* From the linker script: the RAM beside data and stacks. */
+/* Symbols of the linker script: the RAM beside data and stacks. */
 extern uint8_t __heap_start[], __heap_end[];
 
 static uintptr_t bottom(void)

@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /**
- * @brief Send a session log at any time; a frame in progress is given up. For the last message
- * before a restart; the link must already be polling.
+ * @brief Send a session log at any time; a frame in progress is given up. It is for the last
+ * message before a restart; the link must already be polling.
  */
 void minrpc_device_last_words(const char *text, uint32_t size);
 /* Callers of the current thread's function with stack pointer `pointer`; also printed. */

@@ -7,7 +7,7 @@
 #define HANG_UP_H_
 
 /**
- * @brief To be called when the UART refuses bytes, or has no byte although it reported one. On a
+ * @brief To be called when the UART refuses bytes, or has no byte although it reported a byte. On a
  * simulated board this means that the tty was closed, and the process ends. A real UART can't
  * disappear: nothing happens.
  */

@@ -1,7 +1,7 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * A pin that is high while the platform timer runs, where the board names one.
+ * A pin that is high while the platform timer runs, if the board names a pin.
  */
 #ifndef TIMER_PIN_H_
 #define TIMER_PIN_H_

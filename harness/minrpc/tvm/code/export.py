@@ -149,8 +149,7 @@ int32_t tvmgen_{name}_run(const struct tvmgen_{name}_inputs *inputs,
 	const struct tvmgen_{name}_outputs *outputs);
 #endif
 
-/*
- * As above, in TVMGEN_{upper}_WORKSPACE_SIZE bytes of the caller's, aligned to {ALIGNMENT}.
+/* Does the same, in TVMGEN_{upper}_WORKSPACE_SIZE bytes of the caller's, aligned to {ALIGNMENT}.
  * {_threads(plan)}
  */
 int32_t tvmgen_{name}_run_in(const struct tvmgen_{name}_inputs *inputs,

@@ -44,7 +44,7 @@ struct minrpc_counter {
 
 /**
  * The application's own counters, where it defines this list. A counter without a name ends the
- * list. Of the runtime's five counters, the port's and these, the first 31 are known.
+ * list. The first 31 of the runtime's five counters, the port's and these are known.
  */
 extern const struct minrpc_counter minrpc_own_counters[] __attribute__((weak));
 

@@ -231,8 +231,8 @@ void minrpc_server_receive(struct minrpc_server *server, const uint8_t *data, ui
 int minrpc_server_log(struct minrpc_server *server, const char *text, uint32_t size);
 
 /**
- * Sends the last words of a device to the log, from anywhere: it gives up a frame in progress. For
- * a fault handler that restarts the device afterwards.
+ * Sends the last words of a device to the log, from anywhere: it gives up a frame in progress. It
+ * is for a fault handler that restarts the device afterwards.
  */
 void minrpc_server_last_words(struct minrpc_server *server, const char *text, uint32_t size);
 

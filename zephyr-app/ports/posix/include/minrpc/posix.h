@@ -20,7 +20,7 @@ extern "C" {
 /**
  * Serves on the link in the arguments until the other end is closed.
  *
- * @param argc, argv  those of main: "--link TTY", a terminal to open, or "--fd N", an open
+ * @param argc, argv the arguments of main: "--link TTY", a terminal to open, or "--fd N", an open
  * descriptor; and with
  *                    "--parent PID" it is killed when that process, which must have started it,
  * ends;
