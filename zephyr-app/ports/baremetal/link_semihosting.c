@@ -20,7 +20,7 @@
 static uintptr_t input;
 static uintptr_t output;
 static uint8_t received[MACHINE_RING_BYTES];
-/* Of the bytes that the last read returned. */
+/* The end of the bytes that the last read returned. */
 static const uint8_t *end = received;
 struct link_count link_count;
 
