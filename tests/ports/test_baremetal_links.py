@@ -1,25 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links of the bare-metal port that need no UART: semihosting."""
+"""Links of the bare-metal port that need no UART: semihosting, and RTT through a probe of the test's own."""
 
 from __future__ import annotations
 
+import os
+import shlex
+import sys
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from minrpc import (
     ConfigurationError,
+    DeadlineError,
     EmulatorExitedError,
     SessionTerminatedError,
     Target,
+    build,
     connect,
     lacking,
+    open_device,
     start,
 )
 from minrpc.host import Deadline
+from minrpc.host.process import spawn, stop_group
 from minrpc.targets.table import FirmwareLink
 
 RESET_S = 60.0
+BOOT_S = 60.0
+
+# QEMU shares the PSRAM of this board only, so the program's data are there.
+MACHINE = Path(__file__).parent / "data_in_psram.cmake"
+MEMORY_AT, MEMORY_BYTES = 0x21000000, 16 << 20
 
 
 def target_over(firmware_link: FirmwareLink, name: str) -> Target:
@@ -62,3 +76,44 @@ def test_semihosting(name: str) -> None:
 def test_semihosting_over_a_socket_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="semihosting goes over a pseudo-terminal"):
         start(replace(target_over("semihosting", "bare_mps2_an385"), link="socket"))
+
+
+@pytest.fixture
+def rtt_link(tmp_path: Path) -> Iterator[str]:
+    """The URL of a Cortex-M3 in QEMU whose program speaks RTT."""
+    memory = tmp_path / "memory"
+    memory.write_bytes(b"")
+    os.truncate(memory, MEMORY_BYTES)
+    target = target_over("rtt", "bare_mps2_an385").changed(cmake_options=[f"-DMINRPC_MACHINE={MACHINE}"])
+    share = f"memory-backend-file,id=m,size={MEMORY_BYTES},mem-path={memory},share=on"
+    board = ["-machine", "mps2-an385,memory-backend=m", "-object", share, "-icount", "shift=7"]
+    qemu = spawn(
+        [target.platform.qemu, *board, "-nographic", "-net", "none", "-kernel", str(build(target).elf)]
+    )
+    try:
+        probe = [sys.executable, str(Path(__file__).parent / "rtt_probe.py"), str(memory), hex(MEMORY_AT)]
+        yield f"exec:{shlex.join(probe)}"
+    finally:
+        stop_group(qemu)
+        assert qemu.stdout is not None
+        qemu.stdout.close()
+
+
+def test_rtt(rtt_link: str) -> None:
+    with open_device("bare_mps2_an385", serial_port=rtt_link, session_timeout_s=BOOT_S) as device:
+        lib = device.system_lib()
+        sent = np.random.default_rng(1).integers(0, 256, 50_000, np.uint8)
+        assert np.array_equal(device.array(sent).numpy(), sent)
+        short, long = (lib.measure("spin", repeat=3)(count) for count in (1_000, 10_000))
+        assert 9 < long.net().typical_cycles / short.net().typical_cycles < 11
+        with pytest.raises(SessionTerminatedError, match=r"[Ff]ault"):
+            lib["testing.crash"]()
+        endless = device.system_lib().measure("spin", number=1000, repeat=100_000, timeout_s=0.5)
+        with pytest.raises(DeadlineError):
+            endless(1_000)
+        assert device.system_lib()["testing.count"]() == 1
+
+
+def test_rtt_in_qemu_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="bare_mps2_an385 speaks RTT, and QEMU has no debug probe"):
+        start(target_over("rtt", "bare_mps2_an385"))

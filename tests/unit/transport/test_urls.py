@@ -220,6 +220,14 @@ def test_a_link_that_can_not_be_opened(url: str, error: type[HarnessError], mess
     assert caught.value.next_step
 
 
+def test_a_command_that_ignores_the_end_of_its_input_is_ended() -> None:
+    link = open_url("exec:sh -c 'echo $$; exec sleep 600'", 115200)
+    pid = int(link.read(START_S))
+    link.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
 def test_a_command_that_ends_says_why() -> None:
     code = "import sys; sys.exit('no probe found')"
     with pytest.raises(LinkClosedError, match="has ended: exit status 1") as caught:

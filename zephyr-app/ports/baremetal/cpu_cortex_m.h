@@ -46,6 +46,12 @@ static inline void wait_for_interrupt(void)
 	__asm__ volatile("dsb\n\twfi" ::: "memory");
 }
 
+/* The debugger sees earlier writes before later ones. */
+static inline void memory_barrier(void)
+{
+	__asm__ volatile("dmb" ::: "memory");
+}
+
 /*
  * Asks the debugger's host; without a debugger it is a fault. Returns the operation's result.
  * @param block the operation's arguments

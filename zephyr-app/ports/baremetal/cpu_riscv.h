@@ -53,6 +53,12 @@ static inline void wait_for_interrupt(void)
 	__asm__ volatile("fence\n\twfi" ::: "memory");
 }
 
+/* The debugger sees earlier writes before later ones. */
+static inline void memory_barrier(void)
+{
+	__asm__ volatile("fence" ::: "memory");
+}
+
 /*
  * Asks the debugger's host; without a debugger it is a fault. Returns the operation's result.
  * The debugger knows the ebreak by its neighbours, which lie in the same page.

@@ -142,7 +142,7 @@ static const struct minrpc_platform platform = {
 	.clock_sample = port_clock_sample,
 	.sleep_ms = port_sleep_ms,
 	.pending = port_pending,
-	.received = &link_count.in,
+	.received = LINK_RECEIVED,
 #if MINRPC_ASK
 	.receive = port_receive,
 #endif

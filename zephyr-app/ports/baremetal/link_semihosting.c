@@ -7,7 +7,7 @@
 #include "machine.h"
 #include "port.h"
 
-/* Operations, and modes of SYS_OPEN as fopen's; from Arm's "Semihosting for AArch32 and AArch64". */
+/* Operations, and modes of SYS_OPEN, of Arm's "Semihosting for AArch32 and AArch64". */
 #define SYS_OPEN   0x01U
 #define SYS_WRITE  0x05U
 #define SYS_READ   0x06U
@@ -70,8 +70,8 @@ uint32_t link_peek(uint32_t from, const uint8_t **data)
 }
 
 /*
- * While QEMU serves a read, its monitor waits. OpenOCD without a client on its TCP port returns from
- * a read at once.
+ * While QEMU serves a read, its monitor waits. OpenOCD without a client returns from a read at
+ * once.
  */
 static void pause_reading(void)
 {

@@ -18,7 +18,7 @@
 
 /*
  * cpu_*.c: the processor. The short functions are in cpu_*.h: interrupts_off, interrupts_on,
- * wait_for_interrupt, cpu_semihosting.
+ * wait_for_interrupt, memory_barrier, cpu_semihosting.
  */
 
 /* Lets the receive interrupt of the link's UART through. */
@@ -38,6 +38,11 @@ extern struct link_count {
 	volatile uint32_t out; /* written by the reader only */
 	volatile uint32_t lost;
 } link_count;
+
+/* Changes when bytes arrive. RTT's is in link_rtt.h. */
+#ifndef LINK_RECEIVED
+#define LINK_RECEIVED (&link_count.in)
+#endif
 
 void link_init(void);
 void link_write(const uint8_t *data, uint32_t size);
