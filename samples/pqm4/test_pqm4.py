@@ -53,7 +53,7 @@ def test_implementation(implementation: Implementation, pytestconfig: pytest.Con
 def measured(implementation: Implementation, seconds: float) -> dict[str, Any]:
     """The implementation's row; if it can't be loaded, crashes or takes too long, the row has the reason."""
     row: dict[str, Any] = {**implementation.named, "failed": ""}
-    # Most of the RAM of the board model, 4 MiB: the largest scheme needs 2.
+    # The board model has 4 MiB of RAM. A few schemes need more stack than this.
     options = ["-DMINRPC_STACK_BYTES=3145728"]
     target = Target.named("bare_mps2_an386").changed(cmake_options=options, call_timeout_s=seconds)
     firmware = build(target)
