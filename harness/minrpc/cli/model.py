@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from minrpc.cli.json_output import add_json_option, write_json
+from minrpc.cli.model_tuning import Gain, check_options, schedules_for, tune_on, unit_of
 from minrpc.cli.selected import selected
 from minrpc.cli.time import counter_names
 from minrpc.errors import ConfigurationError, DeviceMemoryError, HarnessError
@@ -29,6 +30,7 @@ from minrpc.timing.units import count, quantity
 
 if TYPE_CHECKING:
     from minrpc.tvm.code.models import Model, ModelRun
+    from minrpc.tvm.code.plan import ModelPlan
 
 _LONG_TO_COMPILE: Final = 1 << 20
 """Bytes of weights above which TVM takes long, so that the devices are asked first whether they fit."""
@@ -77,6 +79,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="root of CMSIS-NN's source tree: its kernels compute the quantized operators",
     )
+    add(
+        "--tuned",
+        type=Path,
+        metavar="DIR",
+        help="apply the schedules that --tune has kept in this directory, and show the gain",
+    )
+    add(
+        "--tune",
+        type=int,
+        metavar="N",
+        help="first let TVM try N schedules of each operator that takes 1 %% of a run, on the platform",
+    )
     add("--repeat", type=int, default=3, metavar="N", help="repeats of each measurement (default 3)")
     add("--plot", type=Path, metavar="FILE", help="draw the operators' times, as PNG, SVG or PDF")
     add(
@@ -100,6 +114,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigurationError(f"--repeat is at least 1, not {arguments.repeat}", next_step="leave it out")
     if arguments.plot:
         check_target(arguments.plot)
+    check_options(arguments)
     refused: dict[str, dict[str, Any]] = {}
 
     def weigh(name: str, size: int) -> None:
@@ -124,7 +139,7 @@ def main(arguments: argparse.Namespace) -> int:
         return 1
     _describe(model)
     if arguments.export:
-        _export(model, arguments.export)
+        _export(_exported(model, arguments.tuned), arguments.export)
         return 0
     selection = selected(arguments)
     total = Deadline("model", options.total_timeout_s)
@@ -266,16 +281,31 @@ def _describe(model: Model) -> None:
             print(f"  {kind:<6} {name}: {tensor.dtype}[{', '.join(map(str, tensor.shape))}]{called}{kept}")
 
 
-def _export(model: Model, directory: Path) -> None:
+def _exported(model: Model, tuned: Path | None) -> ModelPlan:
+    """The plan to export, with the schedules of --tuned."""
+    from minrpc.tvm.code.schedules import Schedules
+
+    if tuned is None:
+        return model.plan
+    schedules = Schedules(tuned)
+    plan, functions = model.scheduled(schedules)
+    changed = sum(functions.values())
+    print(
+        f"  {changed} of {len(functions)} tuned functions differ from TVM's own loops, for {schedules.model}"
+    )
+    return plan
+
+
+def _export(plan: ModelPlan, directory: Path) -> None:
     from minrpc.tvm.code import export
 
     try:
-        files = export.write(model.plan, directory)
+        files = export.write(plan, directory)
     except OSError as error:
         raise ConfigurationError(
             f"{directory} can't be written: {error.strerror}", next_step="name another directory"
         ) from error
-    print(f"  {len(files)} files in {directory}; include/tvmgen_{model.name}.h says how to call it")
+    print(f"  {len(files)} files in {directory}; include/tvmgen_{plan.name}.h says how to call it")
 
 
 def _run(
@@ -295,20 +325,34 @@ def _run(
     if arguments.weights == "image":
         _begins("build", f"firmware with {count(model.plan.constant_bytes)} bytes of weights")
         target = with_weights(target, model.plan)
+    if arguments.tune:
+        tune_on(model, target, arguments, total, inputs)
     with start(target, total=total) as running, connect(running, total=total) as device:
-        flags = arguments.flags.split()
-        weights = arguments.weights
-        with load_model(device, model.plan, flags=flags, weights=weights, begins=_begins) as loaded:
-            print(f"  loaded   {count(loaded.library.device_bytes)} bytes", flush=True)
-            _begins("run", f"and time {len(model.plan.operators)} operators")
-            run = loaded.measure(inputs, repeat=arguments.repeat, counters=counters)
+        flags, repeat = arguments.flags.split(), arguments.repeat
+
+        def measured(plan: ModelPlan) -> ModelRun:
+            weights = arguments.weights
+            with load_model(device, plan, flags=flags, weights=weights, begins=_begins) as loaded:
+                print(f"  loaded   {count(loaded.library.device_bytes)} bytes", flush=True)
+                _begins("run", f"and time {len(plan.operators)} operators")
+                return loaded.measure(inputs, repeat=repeat, counters=counters)
+
+        gain = None
+        if arguments.tuned:
+            plan, tuned = model.scheduled(schedules_for(device, arguments))
+            gain = Gain(measured(model.plan), measured(plan), tuned, model.rounding_steps)
+        run = gain.tuned if gain else measured(model.plan)
         info = device.info()
     steps = model.litert_steps
-    by_tvm = witnessed if model.kernels else difference
-    found = {name: by_tvm(run.outputs[name], due) for name, due in expected["TVM"].items()}
+    found = {
+        name: witnessed(run.outputs[name], due)
+        if model.kernels
+        else difference(run.outputs[name], due, gain.steps if gain else 0)
+        for name, due in expected["TVM"].items()
+    }
     second = {name: witnessed(run.outputs[name], due) for name, due in expected["onnxruntime"].items()}
     third = {name: witnessed(run.outputs[name], due, steps) for name, due in expected["LiteRT"].items()}
-    judged = [*second.values(), *(third or found).values()]
+    judged = [*second.values(), *(third or found).values(), *(gain.differences.values() if gain else ())]
     passed = all(item.right for item in judged)
     for name in run.outputs if not found else ():
         print(f"  {name:<8} not compared: TVM of today can't run the archive's model")
@@ -322,7 +366,7 @@ def _run(
         told = item.told("LiteRT's")
         allowed = f"up to {count(steps)} steps of rounding are right" if steps else "bit for bit"
         print(f"  {name:<8} {told}, against LiteRT, {allowed}")
-    each, unit = _unit(run)
+    each, unit = unit_of(run)
     seconds = quantity(run.whole.clock.seconds(run.cycles), "s")
     print(f"  time     {seconds} a run, {count(round(run.cycles / each))} {unit}")
     print(f"  flash    {count(run.code_bytes)} bytes of code, {count(run.weight_bytes)} of weights")
@@ -335,6 +379,8 @@ def _run(
     print()
     print(_operators(run))
     print()
+    if gain:
+        print(gain.told())
     return run, _as_json(target, run, {name: item.error for name, item in found.items()}, passed) | {
         "onnxruntime_errors_ratio": {name: item.error for name, item in second.items()} or None,
         "litert_errors_ratio": {name: item.error for name, item in third.items()} or None,
@@ -342,18 +388,13 @@ def _run(
         "arena_peak_bytes": info.arena_peak,
         "stack_peak_bytes": info.stack_peak or None,
         "weights_in": arguments.weights,
+        "tuned": gain.as_json() if gain else None,
     }
-
-
-def _unit(run: ModelRun) -> tuple[float, str]:
-    """The clock's ticks in the shown unit, and the unit's name: instructions if the clock counts them."""
-    each = run.whole.clock.cycles_per_instruction
-    return (float(each), "instructions") if each else (1.0, "ticks")
 
 
 def _operators(run: ModelRun) -> str:
     counters = list(run.whole.counters)
-    each, unit = _unit(run)
+    each, unit = unit_of(run)
     lines = []
     for function, numbers in run.by_function().items():
         calls = [run.operators[number] for number in numbers]
@@ -405,7 +446,7 @@ def _side_by_side(found: list[dict[str, Any]]) -> str:
 
 def _as_json(target: Target, run: ModelRun, errors: dict[str, float | None], passed: bool) -> dict[str, Any]:
     functions = run.by_function()
-    each, unit = _unit(run)
+    each, unit = unit_of(run)
     return {
         "platform": target.name,
         "model": run.name,

@@ -66,13 +66,13 @@ def witnessed(given: npt.NDArray[Any], expected: npt.NDArray[Any], steps: int = 
     return found._replace(tolerance=max(found.tolerance, WITNESS_TOLERANCE, WITNESS_STEP / largest))
 
 
-def difference(given: npt.NDArray[Any], expected: npt.NDArray[Any]) -> OutputDifference:
-    """The difference of `given` from `expected`."""
+def difference(given: npt.NDArray[Any], expected: npt.NDArray[Any], allowed: int = 0) -> OutputDifference:
+    """The difference of `given` from `expected`. allowed: steps of integers that were rounded from floats."""
     if given.dtype.kind in "iub":  # float64 can't hold large integers: Python's are used.
         wrong = given != expected
         steps = [abs(int(value) - int(due)) for value, due in zip(given[wrong], expected[wrong], strict=True)]
         largest = max((abs(int(value)) for value in expected.flat), default=0) if steps else 0
-        return OutputDifference(max(steps, default=0) / (largest or 1), 0, 0.0)
+        return OutputDifference(max(steps, default=0) / (largest or 1), 0, allowed / (largest or 1))
     item, due = given.astype(np.float64), expected.astype(np.float64)
     finite = np.isfinite(due)
     same = np.where(finite, np.isfinite(item), (item == due) | (np.isnan(item) & np.isnan(due)))

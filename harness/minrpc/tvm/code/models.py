@@ -7,7 +7,7 @@ The code is from `minrpc.tvm.code.export`: the figures are for the library that 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
@@ -38,10 +38,12 @@ from minrpc.tvm.code.inputs import Arrays, check_inputs, random_inputs
 from minrpc.tvm.code.mlf import read_mlf
 from minrpc.tvm.code.model_sizes import LinkedSizes, linked_sizes
 from minrpc.tvm.code.modules import void
-from minrpc.tvm.code.plan import ModelPlan
+from minrpc.tvm.code.plan import ModelPlan, Tensor
 from minrpc.tvm.code.readers import existing, read_model
 from minrpc.tvm.code.reference import run_on_host
+from minrpc.tvm.code.schedules import Schedules
 from minrpc.tvm.code.targets import float16_flags
+from minrpc.wire.dtypes import to_numpy
 
 FLAGS: Final = ("-O2",)
 """Default compiler flags of a model for a device."""
@@ -136,11 +138,41 @@ class LoadedModel:
     def step_by_step(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
         """One inference, with a call from the host for each operator. Raises as `run` does."""
         given, taken, there = self._placed(inputs)
+        for _ in self._steps(given, taken):
+            pass
+        return {name: array.numpy() for name, array in there.items()}
+
+    def operands(self, inputs: Arrays, numbers: Collection[int]) -> dict[int, list[npt.NDArray[Any]]]:
+        """The tensors of operators after each has run, by the operators' numbers. Raises as `run` does."""
+        given, taken, there = self._placed(inputs)
+        return {
+            number: [self._content(tensor, inputs, there) for tensor in self.plan.operators[number].tensors]
+            for number in self._steps(given, taken)
+            if number in numbers
+        }
+
+    def _steps(self, given: Any, taken: Any) -> Iterator[int]:  # noqa: ANN401
+        """Runs the operators one by one, and yields the number of each after its call."""
         for number, operator in enumerate(self.plan.operators):
             status = self.library[f"tvmgen_{self.plan.name}_operator"](given, taken, self._workspace, number)
             if status != 0:
                 raise ConfigurationError(f"{self.plan.name}: {operator.function} failed with {status}")
-        return {name: array.numpy() for name, array in there.items()}
+            yield number
+
+    def _content(self, tensor: Tensor, inputs: Arrays, outputs: Mapping[str, Any]) -> npt.NDArray[Any]:
+        """The elements of a tensor at this step of a run."""
+        match tensor.place:
+            case "input":
+                return np.asarray(inputs[self.plan.inputs[tensor.index][0]])
+            case "constant":
+                return self.plan.constants[tensor.index]
+            case "output":
+                array: npt.NDArray[Any] = outputs[self.plan.outputs[tensor.index][0]].numpy()
+                return array
+        host, lanes = to_numpy(tensor.dtype)
+        offset = self.plan.storage_offsets[tensor.index]
+        held: npt.NDArray[Any] = self._workspace.numpy()[offset : offset + tensor.nbytes]
+        return held.view(host).reshape(tensor.shape + lanes)
 
     def _run(self, given: Any, taken: Any, outputs: dict[str, Any]) -> dict[str, npt.NDArray[Any]]:  # noqa: ANN401
         status = self.library[f"tvmgen_{self.plan.name}_run_in"](given, taken, self._workspace)
@@ -351,7 +383,8 @@ class Model:
 
     onnx: the source ONNX model, with its shapes and constants fixed; else None.
     tflite: the TFLite file that it is from; else None. kernels: names of the operators of CMSIS-NN.
-    left: quantized operators that stay with TVM although CMSIS-NN is used, with reasons.
+    left: quantized operators that stay with TVM although CMSIS-NN is used, with reasons. lowered: the module
+    as TVM lowers it, None for C code only. further: C code of functions that it calls and does not have.
     """
 
     module: Any
@@ -360,11 +393,33 @@ class Model:
     tflite: Path | None = None
     kernels: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
+    lowered: Any = None
+    further: str = ""
 
     @property
     def name(self) -> str:
         """A C identifier."""
         return self.plan.name
+
+    def require_loops(self) -> None:
+        """Raise ConfigurationError for a model that is only C code, whose loops TVM can't schedule."""
+        if self.lowered is None:
+            raise ConfigurationError(
+                f"{self.name} is an archive of C code, whose loops TVM can't schedule",
+                next_step="give the file that the archive was made from",
+            )
+
+    def scheduled(self, schedules: Schedules) -> tuple[ModelPlan, dict[str, bool]]:
+        """The plan with the database's fastest schedules, and its tuned functions: True if the loops differ.
+
+        Raises ConfigurationError if none of its functions was tuned.
+        """
+        self.require_loops()
+        lowered, tuned = schedules.applied(self.lowered, self.name)
+        own = self.plan
+        plan = importer.plan(lowered, self.name, further=self.further)
+        called, origin, states = own.called, own.origin, own.states
+        return replace(plan, called=called, origin=origin, states=states, cmsis_nn=own.cmsis_nn), tuned
 
     def random_inputs(self, seed: int = 0) -> dict[str, npt.NDArray[Any]]:
         """Inputs of the model's shapes and types.
@@ -426,14 +481,20 @@ class Model:
         }
 
     @property
+    def rounding_steps(self) -> int:
+        """Allowed difference of two schedules, in steps of an integer: one for each operator that rounds
+        floats, whose sums differ by the order of additions."""
+        return sum("quantize" in operator.function for operator in self.plan.operators)
+
+    @property
     def litert_steps(self) -> int:
         """Allowed difference from LiteRT, in steps of an integer: one for each operator that rounds
         differently.
 
         CMSIS-NN's dense layers do, since they round twice, as TFLite Micro does; TVM's floats do, too.
         """
-        functions = [operator.function for operator in self.plan.operators]
-        return sum("_dense_" in name or "quantize" in name for name in functions)
+        dense = sum("_dense_" in operator.function for operator in self.plan.operators)
+        return dense + self.rounding_steps
 
 
 def model_of(
@@ -497,12 +558,12 @@ def _from_file(plan: ModelPlan, path: Path) -> ModelPlan:
 
 def _model(module: Any, name: str, library: Path | None = None) -> Model:  # noqa: ANN401
     if library is None:
-        return Model(module, importer.plan(importer.lower(module), name))
+        lowered = importer.lower(module)
+        return Model(module, importer.plan(lowered, name), lowered=lowered)
     include_directory(library)
     found = replaced(module)
     further = kernel_source(found.kernels, library)
-    plan = importer.plan(importer.lower(found.module), name, further=further)
+    lowered = importer.lower(found.module)
     kernels = tuple(kernel.name for kernel in found.kernels)
-    return Model(
-        module, replace(plan, cmsis_nn=library if kernels else None), kernels=kernels, left=found.left
-    )
+    plan = replace(importer.plan(lowered, name, further=further), cmsis_nn=library if kernels else None)
+    return Model(module, plan, kernels=kernels, left=found.left, lowered=lowered, further=further)

@@ -164,11 +164,16 @@ def load_tvm(
 
 
 def load_module(
-    session: Session, name: str, content: bytes, *, firmware: Firmware | None = None
+    session: Session,
+    name: str,
+    content: bytes,
+    *,
+    firmware: Firmware | None = None,
+    flags: Sequence[str] = (),
 ) -> TvmLibrary:
-    """Does the same as `load_tvm`, with a file's name and content."""
+    """Does the same as `load_tvm`, with a file's name and content, and further flags for its C code."""
     toolset = toolset_of(firmware or firmware_of(session))
-    compiled, names = compile_module(name, content, toolset)
+    compiled, names = compile_module(name, content, toolset, flags)
     return TvmLibrary(session, load_compiled(session, compiled, toolset), names)
 
 
@@ -189,12 +194,15 @@ def _content(module: str | PathLike[str] | Any) -> tuple[str, bytes]:  # noqa: A
         return path.name, path.read_bytes()
 
 
-def compile_module(name: str, content: bytes, toolset: Toolset) -> tuple[Compiled, tuple[str, ...]]:
+def compile_module(
+    name: str, content: bytes, toolset: Toolset, flags: Sequence[str] = ()
+) -> tuple[Compiled, tuple[str, ...]]:
     """Objects with a table of packed functions, and the functions' names.
 
-    name: its suffix gives the type of the content: .c, .cc, .o or .tar. Raises as `load_tvm` does.
+    name: its suffix gives the type of the content: .c, .cc, .o or .tar. flags: further flags for C code.
+    Raises as `load_tvm` does.
     """
-    objects = [_object(name, suffix, part, toolset) for suffix, part in parts(name, content)]
+    objects = [_object(name, suffix, part, toolset, flags) for suffix, part in parts(name, content)]
     contents = [object_file.read_bytes() for object_file in objects]
     symbols = [symbol for content in contents for symbol in _functions(name, content, toolset)]
     names, text = adapter_source(symbols)
@@ -234,7 +242,7 @@ def _functions(name: str, content: bytes, toolset: Toolset) -> list[str]:
     return found
 
 
-def _object(name: str, suffix: str, content: bytes, toolset: Toolset) -> Path:
+def _object(name: str, suffix: str, content: bytes, toolset: Toolset, further: Sequence[str]) -> Path:
     """The object of a part of the module `name`, in the cache. Raises ModuleError, CompileError."""
     if suffix == ".o" and content[:4] != b"\x7fELF":
         raise ModuleError(
@@ -250,7 +258,7 @@ def _object(name: str, suffix: str, content: bytes, toolset: Toolset) -> Path:
     if suffix == ".o":
         return source
     include = [SUPPORT / "include"] if b"tvm/ffi/" in content else []
-    flags = ["-w", *float16_flags(content.decode(errors="replace"), toolset)]
+    flags = ["-w", *further, *float16_flags(content.decode(errors="replace"), toolset)]
     return compile_file(source, Sources.of(source, include=include, flags=flags), toolset).path
 
 
