@@ -127,6 +127,21 @@ class Replaced:
     left: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _Quantized:
+    """An operator on floats between dequantize and quantize.
+
+    call: the operator. bias: what is added to its result; None without. shape, scale: of its int8 output.
+    bounds: of the output's elements, and its zero.
+    """
+
+    call: Any
+    bias: Any
+    shape: tuple[int, ...]
+    scale: float
+    bounds: Bounds
+
+
 class _UnmappedError(Exception):
     """The operator can't be CMSIS-NN's; the text is the reason."""
 
@@ -231,17 +246,19 @@ class _Finder:
         if tensor_type(var)[0] != "int8":
             raise _UnmappedError(f"{_short(inner)}: its output is {tensor_type(var)[0]}")
         shape = tensor_type(var)[1]
-        if _op(inner) == "relax.nn.softmax":
-            return self._softmax(inner, shape, scale, limited)
         bias = None
         if _op(inner) == "relax.add":
             sides = [self._call(side, "nn.conv2d", "matmul") for side in inner.args]
-            if all(side is None for side in sides):
-                return self._add(inner, shape, scale, limited)
-            bias = inner.args[0] if sides[0] is None else inner.args[1]
-            inner = sides[1] if sides[0] is None else sides[0]
-        build = self._conv2d if _op(inner) == "relax.nn.conv2d" else self._dense
-        return build(inner, bias, shape, scale, limited)
+            if any(side is not None for side in sides):
+                bias = inner.args[0] if sides[0] is None else inner.args[1]
+                inner = sides[1] if sides[0] is None else sides[0]
+        build = {
+            "relax.nn.softmax": self._softmax,
+            "relax.add": self._add,
+            "relax.nn.conv2d": self._conv2d,
+            "relax.matmul": self._dense,
+        }[_op(inner)]
+        return build(_Quantized(inner, bias, shape, scale, limited))
 
     def _quantization(self, call: Any, which: str) -> tuple[Any, float, int]:  # noqa: ANN401
         """Data, scale and zero of a quantize or dequantize of a whole tensor. Raises _UnmappedError."""
@@ -295,38 +312,27 @@ class _Finder:
         return array.transpose(_axes(call))
 
     def _requantized(
-        self,
-        of: Any,  # noqa: ANN401
-        bias: Any,  # noqa: ANN401
-        channels: npt.NDArray[Any],
-        scale: float,
-        input_scale: float,
+        self, layer: _Quantized, channels: npt.NDArray[Any], input_scale: float
     ) -> tuple[Ints, Ints, Ints]:
         """Biases, multipliers and shifts. channels: the weights' scales, [outputs, weights of an output]."""
+        of = layer.call
         if not (channels == channels[:, :1]).all():
             raise _UnmappedError(f"{_short(of)}: an output's weights have several scales")
         products = input_scale * channels[:, 0]
         biases = np.zeros(len(products), np.int32)
-        if bias is not None:
-            given, scales = self._weights(bias, of)
+        if layer.bias is not None:
+            given, scales = self._weights(layer.bias, of)
             if given.dtype != np.int32 or given.size != len(products):
                 raise _UnmappedError(f"{_short(of)}: its biases are not one int32 for each output")
             if not np.allclose(scales.ravel(), products, rtol=_SCALE_TOLERANCE, atol=0.0):
                 raise _UnmappedError(f"{_short(of)}: its biases have another scale than its products")
             biases = given.reshape(-1)
-        pairs = [fixed_point(product / scale) for product in products.tolist()]
+        pairs = [fixed_point(product / layer.scale) for product in products.tolist()]
         multipliers, shifts = (np.array(column, np.int32) for column in zip(*pairs, strict=True))
         return biases, multipliers, shifts
 
-    def _conv2d(
-        self,
-        call: Any,  # noqa: ANN401
-        bias: Any,  # noqa: ANN401
-        shape: tuple[int, ...],
-        scale: float,
-        bounds: Bounds,
-    ) -> tuple[Kernel, list[Any]]:
-        attributes = call.attrs
+    def _conv2d(self, layer: _Quantized) -> tuple[Kernel, list[Any]]:
+        call, attributes = layer.call, layer.call.attrs
         layout = str(attributes.data_layout)
         if layout != "NHWC" or str(attributes.out_layout) not in ("NHWC", ""):
             raise _UnmappedError(f"conv2d: its layout is {layout}, CMSIS-NN's is NHWC")
@@ -341,57 +347,46 @@ class _Finder:
         if groups not in (1, input_shape[3]) or weights.shape[3] * groups != input_shape[3]:
             raise _UnmappedError(f"conv2d: it has {groups} groups of channels")
         outputs, height, width = weights.shape[:3]
-        requantized = self._requantized(call, bias, scales.reshape(outputs, -1), scale, input_scale)
+        requantized = self._requantized(layer, scales.reshape(outputs, -1), input_scale)
         depth = outputs // groups if groups > 1 else 0
         if depth:
             weights = weights[..., 0].transpose(1, 2, 0)
         what = Conv2D(
             input_shape,
             (height, width),
-            shape,
+            layer.shape,
             _pair(attributes.strides),
             _pair(attributes.padding),
             _pair(attributes.dilation),
             input_zero,
-            bounds,
+            layer.bounds,
             depth,
         )
         kind = "depthwise_conv2d" if depth else "conv2d"
         return Kernel(self._named(kind), what, (np.ascontiguousarray(weights), *requantized)), [x]
 
-    def _dense(
-        self,
-        call: Any,  # noqa: ANN401
-        bias: Any,  # noqa: ANN401
-        shape: tuple[int, ...],
-        scale: float,
-        bounds: Bounds,
-    ) -> tuple[Kernel, list[Any]]:
+    def _dense(self, layer: _Quantized) -> tuple[Kernel, list[Any]]:
+        call = layer.call
         x, input_scale, input_zero = self._activation(call.args[0], call)
         weights, scales = self._weights(call.args[1], call)
         if weights.dtype != np.int8 or weights.ndim != 2:
             raise _UnmappedError(f"matmul: its weights are {weights.dtype}{list(weights.shape)}")
         weights, scales = np.ascontiguousarray(weights.T), scales.T
         outputs, size = weights.shape
-        biases, multipliers, shifts = self._requantized(call, bias, scales, scale, input_scale)
+        biases, multipliers, shifts = self._requantized(layer, scales, input_scale)
         per_channel = not (scales == scales[0, 0]).all()
         if not per_channel:
             multipliers, shifts = multipliers[:1], shifts[:1]
         sums = (biases - input_zero * weights.sum(axis=1, dtype=np.int64)).astype(np.int32)
-        what = Dense(prod(shape[:-1]), size, outputs, input_zero, bounds, per_channel)
+        what = Dense(prod(layer.shape[:-1]), size, outputs, input_zero, layer.bounds, per_channel)
         return Kernel(self._named("dense"), what, (weights, biases, multipliers, shifts, sums)), [x]
 
-    def _softmax(
-        self,
-        call: Any,  # noqa: ANN401
-        shape: tuple[int, ...],
-        scale: float,
-        bounds: Bounds,
-    ) -> tuple[Kernel, list[Any]]:
+    def _softmax(self, layer: _Quantized) -> tuple[Kernel, list[Any]]:
+        call, shape = layer.call, layer.shape
         x, input_scale, _ = self._activation(call.args[0], call)
         if int(call.attrs.axis) not in (-1, len(shape) - 1):
             raise _UnmappedError("softmax: its axis is not the last")
-        if scale != 1 / 256 or bounds != Bounds(-128):
+        if layer.scale != 1 / 256 or layer.bounds != Bounds(-128):
             raise _UnmappedError("softmax: its output's scale is not 1/256, or its zero not -128")
         multiplier, shift = fixed_point(min(input_scale * (1 << (31 - _SOFTMAX_BITS)), (1 << 31) - 1.0))
         if shift < 0:
@@ -400,24 +395,19 @@ class _Finder:
         what = Softmax(prod(shape[:-1]), shape[-1], multiplier, shift, -floor(radius))
         return Kernel(self._named("softmax"), what), [x]
 
-    def _add(
-        self,
-        call: Any,  # noqa: ANN401
-        shape: tuple[int, ...],
-        scale: float,
-        bounds: Bounds,
-    ) -> tuple[Kernel, list[Any]] | None:
+    def _add(self, layer: _Quantized) -> tuple[Kernel, list[Any]] | None:
+        call = layer.call
         if any(self._call(side, "dequantize") is None for side in call.args):
             return None
         given = [self._activation(side, call) for side in call.args]
-        if any(tensor_type(data)[1] != shape for data, _, _ in given):
+        if any(tensor_type(data)[1] != layer.shape for data, _, _ in given):
             raise _UnmappedError("add: its inputs have other shapes than its output")
         twice = 2 * max(item for _, item, _ in given)
-        ratio = twice / ((1 << _ADD_SHIFT) * scale)
+        ratio = twice / ((1 << _ADD_SHIFT) * layer.scale)
         if ratio >= 1:
             raise _UnmappedError("add: its output's scale is too small")
         first, second = ((zero, *fixed_point(item / twice)) for _, item, zero in given)
-        what = Add(prod(shape), (first, second), fixed_point(ratio), _ADD_SHIFT, bounds)
+        what = Add(prod(layer.shape), (first, second), fixed_point(ratio), _ADD_SHIFT, layer.bounds)
         return Kernel(self._named("add"), what), [data for data, _, _ in given]
 
     def _maximum(self, var: Any, bounds: tuple[int, ...] = ()) -> tuple[Kernel, list[Any]] | None:  # noqa: ANN401

@@ -7,6 +7,7 @@ onnxruntime does the same, but gives up on a branch within a branch that uses te
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,7 @@ def with_branches(model: ModelProto) -> ModelProto:
     """The model with the chosen branch in place of each If that constants decide."""
     if not any(node.op_type == "If" for node in model.graph.node):
         return model
-    changed = ModelProto()
-    changed.CopyFrom(model)
+    changed = deepcopy(model)
     nodes: list[NodeProto] = []
     for number, node in enumerate(model.graph.node):
         decided = _decided(model, node.input[0]) if node.op_type == "If" else None
@@ -55,8 +55,7 @@ def _inlined(
 
 def _renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
     """A copy of a node, and of the graphs within it, with other names of tensors."""
-    made = NodeProto()
-    made.CopyFrom(node)
+    made = deepcopy(node)
     made.input[:] = [names.get(name, name) for name in node.input]
     made.output[:] = [names.get(name, name) for name in node.output]
     for attribute in made.attribute:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any, Final
 
 import numpy as np
@@ -51,7 +52,7 @@ def fixed(model: ModelProto, shapes: Shapes, constants: Mapping[str, npt.NDArray
     Raises ConfigurationError for a name that is no input, and a shape or type that does not fit; for a shape
     that stays unknown, the next step names the option to give.
     """
-    model = _copy(model)
+    model = deepcopy(model)
     bound = {item.name for item in model.graph.initializer}
     given = {item.name: item for item in model.graph.input if item.name not in bound}
     del model.graph.input[:]  # Inputs with a value, which a caller could replace, are constants here, too.
@@ -69,12 +70,6 @@ def fixed(model: ModelProto, shapes: Shapes, constants: Mapping[str, npt.NDArray
         if output.type.HasField("tensor_type"):
             output.type.tensor_type.ClearField("shape")
     return model
-
-
-def _copy(model: ModelProto) -> ModelProto:
-    copied = ModelProto()
-    copied.CopyFrom(model)
-    return copied
 
 
 def _input(given: Mapping[str, ValueInfoProto], name: str, option: str) -> ValueInfoProto:
@@ -189,8 +184,7 @@ def prepared(model: ModelProto) -> tuple[ModelProto, str]:
     if not found:
         return model, why
     model = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    version = min(item.version for item in model.opset_import if item.domain in ("", "ai.onnx"))
-    if version < _LEAST_OPSET and found - {"PRelu", "Slice"}:
+    if Graph(model).opset < _LEAST_OPSET and found - {"PRelu", "Slice"}:
         model, why = folded(onnx.version_converter.convert_version(model, 13))
         model = onnx.shape_inference.infer_shapes(model)
     Graph(model).rewrite(REWRITTEN)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -59,8 +60,7 @@ class Graph:
 
     def copy(self, node: NodeProto, inputs: Iterable[str]) -> None:
         """Add a copy of a node, with these inputs."""
-        made = NodeProto()
-        made.CopyFrom(node)
+        made = deepcopy(node)
         made.input[:] = inputs
         self._added.append(made)
 
@@ -88,7 +88,7 @@ class Graph:
     def opset(self) -> int:
         """The version of ONNX's own operators."""
         found = [item.version for item in self.model.opset_import if item.domain in ("", "ai.onnx")]
-        return max(found, default=1)
+        return min(found, default=1)
 
     def value(self, name: str) -> npt.NDArray[Any] | None:
         """The elements of a constant; None for a tensor that is computed."""
