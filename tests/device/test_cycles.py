@@ -20,7 +20,7 @@ from minrpc import (
 )
 from minrpc.cli import main
 from minrpc.counters.plugin_build import api_of, qemu_version
-from minrpc.cycles.core import load_core
+from minrpc.cycles import load_core
 from minrpc.running import all_counters
 
 LOOPS: Final = Path(__file__).parent / "c" / "cycle_loops.c"

@@ -24,7 +24,7 @@ from minrpc.client import RemoteModule
 from minrpc.counters import counters_for
 from minrpc.counters.profile import CALLING, Profile, profile_call
 from minrpc.counters.profile_files import callgrind, flame_graph, speedscope
-from minrpc.cycles.core import core_or_reason
+from minrpc.cycles import core_or_reason
 from minrpc.errors import ConfigurationError, MissingError
 from minrpc.firmware import Firmware, build
 from minrpc.host.deadline import Deadline

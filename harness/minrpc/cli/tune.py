@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from minrpc.cli.call_arguments import parse_argument, to_host
 from minrpc.cli.selected import selected
-from minrpc.cycles.core import core_or_reason
+from minrpc.cycles import core_or_reason
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware, build
 from minrpc.host.files import check_writable, write_output

@@ -23,7 +23,8 @@ import numpy.typing as npt
 from minrpc.counters.call_tree import CallTree
 from minrpc.counters.image import AddressRange, CodeSegment, Image, LoadedCode
 from minrpc.counters.plugin_build import plugin_for
-from minrpc.cycles.core import NOTHING, Core, Span
+from minrpc.cycles import Core, Span
+from minrpc.cycles.core import NOTHING
 from minrpc.cycles.estimate import CodeBlock, CycleModel, Edge, Passage
 from minrpc.cycles.operands import CLASSES
 from minrpc.errors import ConfigurationError, HarnessError

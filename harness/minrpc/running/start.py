@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from minrpc.counters import QemuCounters, counters_for
-from minrpc.cycles.core import core_or_reason
+from minrpc.cycles import core_or_reason
 from minrpc.errors import ConfigurationError, MissingError
 from minrpc.firmware import Firmware, build
 from minrpc.host.deadline import Deadline, WallClock

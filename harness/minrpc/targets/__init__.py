@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from minrpc.targets.config import find_platform, load_platforms
+    from minrpc.targets.config import Platforms, find_platform, load_platforms, merge
     from minrpc.targets.hardware_map import load_hardware_map
     from minrpc.targets.limits import load_limits
     from minrpc.targets.options import Options, options_from
@@ -22,6 +22,7 @@ __all__ = [
     "Link",
     "Options",
     "Platform",
+    "Platforms",
     "SessionFields",
     "StartFields",
     "Target",
@@ -31,12 +32,13 @@ __all__ = [
     "load_hardware_map",
     "load_limits",
     "load_platforms",
+    "merge",
     "options_from",
 ]
 
 _HOMES = {
     **dict.fromkeys(__all__, "target"),
-    **dict.fromkeys(("find_platform", "load_platforms"), "config"),
+    **dict.fromkeys(("Platforms", "find_platform", "load_platforms", "merge"), "config"),
     **dict.fromkeys(("PLATFORMS", "Platform"), "table"),
     **dict.fromkeys(("Options", "options_from"), "options"),
     "Icount": "qemu_command",

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from minrpc.cycles.core import core_or_reason
+from minrpc.cycles import core_or_reason
 from minrpc.errors import ConfigurationError, HarnessError
 from minrpc.firmware import Firmware, build
 from minrpc.reports.figures import check_target, new_figure, save_figure

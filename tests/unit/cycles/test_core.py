@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from minrpc import PLATFORMS, ConfigurationError
-from minrpc.cycles.core import NOT_MODELLED, Core, Span, core_names, core_or_reason, load_core
+from minrpc.cycles import Core, Span, core_names, core_or_reason, load_core
+from minrpc.cycles.core import NOT_MODELLED
 from minrpc.cycles.instructions import decode
 
 # ldr r0, [r1]; ldr r2, [r3]; udiv r0, r1, r2

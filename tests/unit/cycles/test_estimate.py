@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from minrpc.cycles.core import Span, load_core
+from minrpc.cycles import Span, load_core
 from minrpc.cycles.estimate import CodeBlock, CycleModel, Edge, Passage
 from minrpc.cycles.flash import Flash
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from minrpc import ConfigurationError
-from minrpc.cycles.core import Core, load_core
+from minrpc.cycles import Core, load_core
 from minrpc.cycles.operands import CLASSES, OPERATIONS, RULES, Words, class_of, examples, table
 
 WORDS = st.lists(

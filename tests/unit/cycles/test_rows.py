@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import Final
 
 import pytest
-from minrpc.cycles.core import NOTHING, Core, Span, load_core
+from minrpc.cycles import Core, Span, load_core
+from minrpc.cycles.core import NOTHING
 from minrpc.cycles.instructions import Instruction, decode
 
 # Machine code, as an assembler makes it.

@@ -18,8 +18,7 @@ from minrpc.firmware.zephyr_boards import (
     read_board,
     resolved,
 )
-from minrpc.targets import find_platform
-from minrpc.targets.config import Platforms
+from minrpc.targets import Platforms, find_platform
 
 UART0 = Uart("uart0", "/soc/uart@40004000", 0, 115200)
 UART1 = Uart("uart1", "/soc/uart@40005000", 1, 9600)

@@ -10,8 +10,7 @@ import pytest
 from minrpc import ConfigurationError, Sample
 from minrpc.cli import main
 from minrpc.publish.limits import broken_limits, idle_limits, unchecked_limits
-from minrpc.targets import load_limits
-from minrpc.targets.config import Platforms, merge
+from minrpc.targets import Platforms, load_limits, merge
 from minrpc.targets.limits import Limit, limits_of
 from minrpc.timing import TimingRecord
 from minrpc.timing.compare import compare

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from minrpc import PLATFORMS, ConfigurationError, Platform, Target
-from minrpc.targets import find_platform, load_platforms
-from minrpc.targets.config import Platforms, merge, unknown_platform
+from minrpc.targets import Platforms, find_platform, load_platforms, merge
+from minrpc.targets.config import unknown_platform
 
 
 def merged(text: str) -> Platforms:

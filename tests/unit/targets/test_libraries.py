@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from minrpc import PLATFORMS, ConfigurationError
-from minrpc.targets import options_from
-from minrpc.targets.config import Platforms, merge
+from minrpc.targets import Platforms, merge, options_from
 from minrpc.targets.libraries import NamedLibrary
 
 

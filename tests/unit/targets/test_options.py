@@ -8,8 +8,7 @@ from typing import Any, get_type_hints
 
 import pytest
 from minrpc import PLATFORMS, ConfigurationError, Target
-from minrpc.targets import Options, TargetFields, options_from
-from minrpc.targets.config import Platforms, merge
+from minrpc.targets import Options, Platforms, TargetFields, merge, options_from
 from minrpc.targets.option_table import DEVICE_OPTIONS
 from minrpc.targets.options import add_device_options, split_names
 
