@@ -12,7 +12,10 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
+
+STACK_RAN_OUT: Final = "the stack ran out"
+"""Begins the message of a crash by a stack overflow."""
 
 _WIDTH = 110
 _CONSOLE_LINES = 8

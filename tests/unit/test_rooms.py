@@ -114,6 +114,7 @@ def test_what_a_room_may_know() -> None:
     assert (
         known["client"] <= {"client", "wire", "transport", "timing", "host", "errors", "names"} | types_only
     )
+    assert not known["library"] & {"counters", "running"}
     skins = {"cli", "plugin", "check"}
     assert not {room for room in known.keys() - skins - STARTS if known[room] & skins}
 

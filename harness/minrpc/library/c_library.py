@@ -19,11 +19,11 @@ from minrpc.client.metering import MeteredMeasurer
 from minrpc.client.rpc import RpcClient
 from minrpc.client.session import Session
 from minrpc.client.timing import TimeEvaluator
-from minrpc.errors import EmulatorExitedError, SessionTerminatedError
+from minrpc.errors import STACK_RAN_OUT, EmulatorExitedError, SessionTerminatedError
 from minrpc.library.arguments import CallPlan, plan_call, require_callable
 from minrpc.library.call_memory import CallMemory
 from minrpc.library.code_guard import CodeGuard
-from minrpc.library.fake_functions import Fakes
+from minrpc.library.fake_functions import FakeFunction, Fakes
 from minrpc.library.frame import GUARD, WIDE_GUARD
 from minrpc.library.namespaces import Types, Variables
 from minrpc.library.placing import Callback
@@ -45,7 +45,6 @@ from minrpc.program.c_types import (
     size_of,
     strip,
 )
-from minrpc.running.crash import STACK_RAN_OUT
 
 
 class CFunction:
@@ -207,17 +206,19 @@ class CLibrary:
         module: RemoteModule,
         callback: Callback | None = None,
         code: CodeGuard | None = None,
+        fakes: Mapping[str, FakeFunction] | None = None,
     ) -> None:
         """callback: makes C functions that call Python functions; None if the firmware can't ask Python.
 
         code: checks after each call that the library's code was not written; None if nothing can check it.
+        fakes: Python functions by the C function's name.
         """
         self.name = name
         self.declarations = declarations
         self.symbols = symbols
         self.facts = facts
         self.module = module
-        self.fakes = Fakes(name, {})
+        self._fakes = fakes or {}
         self._memory = CallMemory(session)
         self._declared = functions
         self._callback = callback
@@ -234,6 +235,11 @@ class CLibrary:
         """Its variables of file scope."""
         return Variables(self, self.declarations.variables)
 
+    @property
+    def fakes(self) -> Fakes:
+        """The Python functions that answer its C functions."""
+        return Fakes(self.name, self._fakes)
+
     def packed_name(self, name: str) -> str:
         """The name in `module` of the packed function that calls `name`."""
         return name
@@ -245,21 +251,24 @@ class CLibrary:
 
     def __getitem__(self, name: str) -> CFunction:
         """The function `name`. Raises KeyError."""
-        found = self._functions.get(text_name(name, "function"))
-        if found is None:
-            if name not in self._declared:
-                raise KeyError(self._missing(name))
-            found = self._functions[name] = CFunction(
-                self._declared[name],
-                self.packed_name(name),
-                self.symbols,
-                self.facts,
-                self.module,
-                self._memory,
-                self.stack_bound(name),
-                self._callback,
-                self._code,
-            )
+        found = self._functions.get(name) if isinstance(name, str) else None
+        return found or self._made(name)
+
+    def _made(self, name: str) -> CFunction:
+        """The function, at its first use."""
+        if text_name(name, "function") not in self._declared:
+            raise KeyError(self._missing(name))
+        found = self._functions[name] = CFunction(
+            self._declared[name],
+            self.packed_name(name),
+            self.symbols,
+            self.facts,
+            self.module,
+            self._memory,
+            self.stack_bound(name),
+            self._callback,
+            self._code,
+        )
         return found
 
     def __iter__(self) -> Iterator[str]:

@@ -19,7 +19,7 @@ from minrpc.wire.dtypes import to_dtype
 from minrpc.wire.values import DLTensor, Handle
 
 _LEAST: Final = 1024
-_BYTES: Final = to_dtype("uint8")
+BYTES: Final = to_dtype("uint8")
 
 
 class CallMemory:
@@ -138,15 +138,15 @@ def _is_unchanged(rpc: RpcClient, base: int, sent: bytes) -> bool:
     if not sent:
         return True
     checksum = rpc.global_function(CHECKSUM)
-    tensor = DLTensor(base, _BYTES, (len(sent),), 0)
+    tensor = DLTensor(base, BYTES, (len(sent),), 0)
     return bool(checksum) and rpc.call(checksum, (tensor,), f"call {CHECKSUM}") == crc32(sent)
 
 
 def upload(rpc: RpcClient, base: int, offset: int, data: bytes | bytearray) -> None:
     """Copy bytes into an allocation on the device."""
-    memory.upload(rpc, DLTensor(base, _BYTES, (len(data),), offset), memoryview(data))
+    memory.upload(rpc, DLTensor(base, BYTES, (len(data),), offset), memoryview(data))
 
 
 def download(rpc: RpcClient, base: int, offset: int, size: int) -> memoryview:
     """Copy bytes of an allocation on the device."""
-    return memoryview(memory.download(rpc, DLTensor(base, _BYTES, (size,), offset), size))
+    return memoryview(memory.download(rpc, DLTensor(base, BYTES, (size,), offset), size))

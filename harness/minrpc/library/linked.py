@@ -16,7 +16,7 @@ from minrpc.firmware.build import LIBRARIES
 from minrpc.library.c_functions import CFunctions
 from minrpc.library.c_library import CLibrary
 from minrpc.library.compiling import PathText, Sources, paths_of
-from minrpc.library.fake_functions import Fake, FakeAnswer, FakeFunction, Fakes
+from minrpc.library.fake_functions import Fake, FakeAnswer, FakeFunction
 from minrpc.library.faking import ALL_OTHERS, FakesGiven, ReplacementsGiven, made_fake
 from minrpc.library.linked_in import declared_in, packed_name
 from minrpc.library.loading import Callbacks, firmware_of, load
@@ -67,8 +67,9 @@ class LinkedLibrary(CLibrary):
         facts = program_facts(firmware.elf)
         symbols = read_program(firmware.elf).symbols
         callback = Callbacks(session, toolset_of(firmware)).address
-        super().__init__(session, name, functions, declarations, symbols, facts, module, callback)
-        self.fakes = Fakes(name, fakes)
+        super().__init__(
+            session, name, functions, declarations, symbols, facts, module, callback, fakes=fakes
+        )
         for function in fakes.values():
             if function.name in symbols.addresses:  # A fake without a linked caller is never called.
                 session.rpc.facts.fakes[symbols.addresses[function.name]] = function

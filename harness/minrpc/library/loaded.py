@@ -17,7 +17,7 @@ from minrpc.client.timing import TimeEvaluator
 from minrpc.library.c_library import CLibrary
 from minrpc.library.code_guard import CodeGuard
 from minrpc.library.compiling import Compiled
-from minrpc.library.fake_functions import Fakes
+from minrpc.library.fake_functions import FakeFunction
 from minrpc.library.linking import LinkedImage
 from minrpc.library.placing import Callback
 from minrpc.library.thunks import COPY
@@ -48,10 +48,10 @@ class LoadedLibrary(CLibrary):
         facts: ProgramFacts,
         module: RemoteModule,
         load_copier: Callable[[], LoadedLibrary],
-        fakes: Fakes,
+        fakes: Mapping[str, FakeFunction],
         callback: Callback,
     ) -> None:
-        """load_copier: loads a library with the function `COPY`. callback: as in `CLibrary`."""
+        """load_copier: loads a library with the function `COPY`. fakes, callback: as in `CLibrary`."""
         symbols = Symbols(image.symbols, _sizes_with_statics(image, compiled))
         super().__init__(
             session,
@@ -63,9 +63,9 @@ class LoadedLibrary(CLibrary):
             module,
             callback,
             CodeGuard.of(session.owner, compiled.name, image),
+            fakes,
         )
         self.compiled = compiled
-        self.fakes = fakes
         self._bounds, self._thunk_frames = compiled.stack_bounds, compiled.thunk_frames
         self.image = image
         self._load_copier = load_copier
@@ -159,8 +159,7 @@ class LoadedLibrary(CLibrary):
         compiled = self.compiled
         user = _elves(compiled.own_objects)
         made = _elves(compiled.objects[len(compiled.own_objects) :])
-        fakes = set(self.fakes)
-        own = {name: size for name, size in _sizes(user).items() if name not in fakes}
+        own = {name: size for name, size in _sizes(user).items() if name not in self._fakes}
         ours = {*_sizes(made), *(f"__{name}_veneer" for name in _needed(made) - _needed(user))}
         sizes = {**self.image.sizes, **own}
         by_address: dict[int, str] = {}

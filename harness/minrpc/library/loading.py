@@ -25,9 +25,9 @@ from minrpc.errors import (
     UndefinedSymbolsError,
 )
 from minrpc.firmware import Firmware
-from minrpc.library.call_memory import upload
+from minrpc.library.call_memory import BYTES, upload
 from minrpc.library.compiling import Compiled, Sources, compile_sources, compile_text
-from minrpc.library.fake_functions import FakeFunction, Fakes
+from minrpc.library.fake_functions import FakeFunction
 from minrpc.library.faking import (
     FakesGiven,
     ReplacementsGiven,
@@ -53,7 +53,7 @@ from minrpc.program.c_types import (
 )
 from minrpc.targets import Target
 from minrpc.wire.requests import free_data
-from minrpc.wire.values import Handle, Module
+from minrpc.wire.values import DLTensor, Handle, Module
 
 CODE_ALLOC: Final = "minrpc.code_alloc"
 CODE_LOAD: Final = "minrpc.code_load"
@@ -63,7 +63,7 @@ CALLBACK: Final = "minrpc_callback"
 _IMAGES: Final = 256
 # Staging takes three more requests than a copy over the link: the time of some 100 bytes.
 _WORTH_STAGING: Final = 256
-# Large code goes through a small array piece by piece: an array of its size would take its memory twice.
+# Large code goes through a small block piece by piece: a block of its size would take its memory twice.
 _STAGED: Final = 256 * 1024
 # Number of directories to search above a program for its build: build/zephyr/zephyr.elf.
 _LEVELS: Final = 3
@@ -202,7 +202,7 @@ def load_compiled(
         rpc.ready()
         image = _placed(rpc, session, compiled, toolset)
         try:
-            _copy(rpc, session, image)
+            _copy(rpc, image)
             _tell_owner(session, compiled.name, image)
             module = _registered(rpc, compiled.name, image)
             for symbol, function in (fakes or {}).items():
@@ -223,7 +223,7 @@ def load_compiled(
         program_facts(toolset.elf),
         module,
         lambda: _load_copier(session, toolset),
-        Fakes(compiled.name, {function.name: function for function in (fakes or {}).values()}),
+        {function.name: function for function in (fakes or {}).values()},
         Callbacks(session, toolset).address,
     )
 
@@ -283,27 +283,29 @@ def image_size(session: Session, compiled: Compiled, toolset: Toolset) -> int:
         return _Linker(session, toolset).link(compiled, _expected_base(toolset.elf)).size
 
 
-def _copy(rpc: RpcClient, session: Session, image: LinkedImage) -> None:
+def _copy(rpc: RpcClient, image: LinkedImage) -> None:
     """Copy the code to its block; over the link only if the device shares no memory with this process.
 
     Code is never written directly into shared memory: an emulator would go on running its old translation.
-    The device copies the code from an array.
+    The device copies the code from another block.
     """
     size = len(image.data)
     if not rpc.facts.direct.usable or size < _WORTH_STAGING:
         upload(rpc, image.base, 0, image.data)
         return
     try:
-        stage = session.empty((min(size, _STAGED),), "uint8")
-    except DeviceMemoryError:  # Too little memory for the array: copy over the link.
+        stage = memory.allocate(rpc, DLTensor(0, BYTES, (min(size, _STAGED),)))
+    except DeviceMemoryError:  # Too little memory for a second block: copy over the link.
         upload(rpc, image.base, 0, image.data)
         return
-    with stage:
+    try:
         for begin in range(0, size, _STAGED):
             piece = image.data[begin : begin + _STAGED]
-            upload(rpc, stage.address, 0, piece)
-            source = stage.tensor._replace(shape=(len(piece),))
+            upload(rpc, stage, 0, piece)
+            source = DLTensor(stage, BYTES, (len(piece),))
             memory.copy_among(rpc, source, source._replace(data=image.base, byte_offset=begin), len(piece))
+    finally:
+        _free(rpc, stage)
 
 
 def _placed(rpc: RpcClient, session: Session, compiled: Compiled, toolset: Toolset) -> LinkedImage:

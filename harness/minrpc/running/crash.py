@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from minrpc.counters.image import ANYWHERE, Image
+from minrpc.errors import STACK_RAN_OUT
 from minrpc.firmware.firmware import Firmware
 from minrpc.program.program import CodeRange
 from minrpc.running.backtrace import Backtrace, trace
@@ -35,7 +36,6 @@ _REGISTERS: Final = {
 _THUNK: Final = re.compile(r"minrpc_t\d+.*")
 _X86: Final = ("EM_386", "EM_X86_64")
 _X86_RETURN: Final = b"\xc3"
-STACK_RAN_OUT: Final = "the stack ran out"
 OWN_CODE: Final = "it is in the device's own code: this call, or an earlier call, may have damaged its memory"
 
 

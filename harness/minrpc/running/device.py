@@ -189,9 +189,11 @@ class RunningDevice:
 
     def reader(self, address: int, nbytes: int) -> Callable[[], bytes | None]:
         """Does the same as `Owner.reader`."""
-        if self._process_memory is not None and (self.memory is None or not self.memory.has(address, nbytes)):
+        if self.memory is not None and self.memory.has(address, nbytes):
+            return partial(self.memory.read, address, nbytes)
+        if self._process_memory is not None:
             return self._process_memory.reader(address, nbytes)
-        return partial(self.peek, address, nbytes)
+        return lambda: None
 
     @cached_property
     def _process_memory(self) -> ProcessMemory | None:
