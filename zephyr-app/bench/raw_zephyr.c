@@ -6,7 +6,7 @@
 #include <zephyr/kernel.h>
 #include <zephyr/sys/printk.h>
 
-#include "device.h"
+#include "server.h"
 #include "link.h"
 #include "raw.h"
 

@@ -4,7 +4,6 @@
  * A device without an operating system. machine.h defines the machine.
  */
 #include <stdbool.h>
-#include <string.h>
 
 #include <minrpc/baremetal.h>
 #include <minrpc/minrpc_config.h>
@@ -15,13 +14,6 @@
 
 /* Lowest address of arrays: address 0 and its neighbourhood are not memory. */
 #define NULL_BYTES 1024U
-
-static struct minrpc_server server;
-
-struct minrpc_server *minrpc_device(void)
-{
-	return &server;
-}
 
 static int port_write(void *context, const uint8_t *data, uint32_t size)
 {
@@ -168,7 +160,6 @@ static const struct minrpc_platform platform = {
  */
 static uint8_t restarts __attribute__((section(".preserve")));
 
-static _Alignas(8) uint8_t receive_buffer[MACHINE_PACKET_BYTES];
 static uint8_t send_buffer[64];
 
 /* Symbols of the linker script: the RAM beside data and stack. */
@@ -177,7 +168,7 @@ extern uint8_t __heap_start[], __heap_end[];
 static struct minrpc_config config = {
 	.platform = &platform,
 	.receive_buffer = receive_buffer,
-	.receive_size = sizeof(receive_buffer),
+	.receive_size = MACHINE_PACKET_BYTES,
 	.send_buffer = send_buffer,
 	.send_size = sizeof(send_buffer),
 	.read_only = (const void *)(uintptr_t)(MACHINE_FLASH_BASE + NULL_BYTES),
@@ -186,16 +177,6 @@ static struct minrpc_config config = {
 	.counters = processor_counters,
 #endif
 };
-
-void heap_moved(uint8_t *top)
-{
-#if MINRPC_LAYOUT
-	config.more_memory = top;
-	config.more_memory_size = (uint32_t)(__heap_end - top);
-#else
-	(void)top;
-#endif
-}
 
 /*
  * Memory for arrays. It is not zeroed, since that would take most of the time from reset to the
@@ -207,9 +188,7 @@ static void give_arena(void)
 	config.arena = (void *)(uintptr_t)MACHINE_ARENA_BASE;
 	config.arena_size = MACHINE_ARENA_SIZE;
 #if MINRPC_LAYOUT
-	if (config.more_memory == NULL) {
-		heap_moved(__heap_start);
-	}
+	heap_init(&config);
 #endif
 #else
 	config.arena = __heap_start;
@@ -217,35 +196,10 @@ static void give_arena(void)
 #endif
 }
 
-/* Writes to the console and, as a log, to the link. */
-static void say(const char *text)
-{
-	console_write(text);
-	console_write("\n");
-	minrpc_server_last_words(&server, text, (uint32_t)strlen(text));
-}
-
-void fault_report(const char *text, uintptr_t pointer)
-{
-	static bool reporting;
-	/* No further request is read. */
-	char *callers = (char *)receive_buffer;
-
-	/* The memory that this code uses may be damaged, too. */
-	if (reporting) {
-		cpu_reset();
-	}
-	reporting = true;
-	link_init();
-	console_flush();
-	say(text);
-	stack_callers(pointer, callers, MINRPC_LOG_MAX);
-	say(callers);
-	cpu_reset();
-}
-
 void minrpc_baremetal_main(struct minrpc_library library)
 {
+	struct minrpc_server *server = minrpc_device();
+
 	stack_paint();
 	give_arena();
 	minrpc_give_build_id(&config);
@@ -254,8 +208,8 @@ void minrpc_baremetal_main(struct minrpc_library library)
 	link_init();
 	clock_init();
 	console_write("minrpc: " MACHINE_TITLE " ready\n");
-	if (!minrpc_server_init(&server, &config)) {
-		console_write(server.error);
+	if (!minrpc_server_init(server, &config)) {
+		console_write(server->error);
 		for (;;) {
 		}
 	}
@@ -263,7 +217,7 @@ void minrpc_baremetal_main(struct minrpc_library library)
 		const uint8_t *data;
 
 		handed = link_wait(&data);
-		minrpc_server_receive(&server, data, handed);
+		minrpc_server_receive(server, data, handed);
 		link_consume(handed);
 		console_flush();
 	}

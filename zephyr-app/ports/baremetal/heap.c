@@ -53,6 +53,31 @@ static uint8_t *heap_base(void)
 	return (uint8_t *)(((uintptr_t)__heap_start + GRANULE - 1U) & ~(uintptr_t)(GRANULE - 1U));
 }
 
+#if MINRPC_LAYOUT && defined(MACHINE_ARENA_BASE)
+static struct minrpc_config *config;
+
+/* A layout can give arrays the memory behind the heap. */
+static void set_top(uint8_t *top)
+{
+	heap_top = top;
+	if (config != NULL) {
+		config->more_memory = top;
+		config->more_memory_size = (uint32_t)(__heap_end - top);
+	}
+}
+
+void heap_init(struct minrpc_config *server)
+{
+	config = server;
+	set_top(heap_top == NULL ? heap_base() : heap_top);
+}
+#else
+static void set_top(uint8_t *top)
+{
+	heap_top = top;
+}
+#endif
+
 static uint8_t *end_of(const struct block *block)
 {
 	return (uint8_t *)block + block->span;
@@ -192,8 +217,7 @@ static struct block *grown(size_t span)
 		*last = NULL;
 	}
 	block->span = span;
-	heap_top = end_of(block);
-	heap_moved(heap_top);
+	set_top(end_of(block));
 	return block;
 }
 
@@ -290,8 +314,7 @@ static void shorten(struct block **last)
 		kept = 0U;
 	}
 	block->span = block->span < kept ? block->span : kept;
-	heap_top = end_of(block);
-	heap_moved(heap_top);
+	set_top(end_of(block));
 }
 
 /* Puts the block into the list, which is sorted by address, and merges it with its neighbours. */

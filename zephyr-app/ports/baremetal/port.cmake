@@ -5,8 +5,8 @@ include(${CMAKE_CURRENT_LIST_DIR}/machine.cmake)
 set(_machine_include ${CMAKE_CURRENT_BINARY_DIR}/machine)
 write_machine_header(${_machine_include}/machine.h)
 
-set(PORT_SOURCES device.c c_library.c heap.c stack.c console.c link_${MINRPC_LINK}.c cpu_${MACHINE_CPU}.c
-  clock_${MACHINE_CLOCK}.c counters_${MACHINE_CPU}.c)
+set(PORT_SOURCES device.c server.c fault.c c_library.c stdio.c heap.c stack.c console.c link_${MINRPC_LINK}.c
+  cpu_${MACHINE_CPU}.c clock_${MACHINE_CLOCK}.c counters_${MACHINE_CPU}.c)
 list(TRANSFORM PORT_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 list(APPEND PORT_SOURCES ${CMAKE_CURRENT_LIST_DIR}/../callers.c)
 set(PORT_INCLUDES ${CMAKE_CURRENT_LIST_DIR}/include)

@@ -12,6 +12,8 @@
 #include <stdint.h>
 
 #include <minrpc/counter.h>
+#include <minrpc/minrpc_config.h>
+#include <minrpc/server.h>
 
 /* Size of the table of vectors, with which a Cortex-M's flash begins. */
 #define VECTORS_BYTES 256U
@@ -90,11 +92,13 @@ void heap_use(uint32_t *used, uint32_t *peak, bool reset);
  */
 const void *heap_inspect(const char **where);
 
-/* device.c: memory up to `top` is the heap's: a layout can give arrays only the rest. */
-void heap_moved(uint8_t *top);
+/* From now on, a layout can give arrays the memory behind the heap. */
+void heap_init(struct minrpc_config *server);
 
-/* c_library.c: text of printf that has not been sent, since its line has not ended.
- */
+/* server.c: the server's buffer, of MACHINE_PACKET_BYTES. */
+extern uint8_t receive_buffer[];
+
+/* stdio.c: sends text of printf whose line has not ended. */
 void console_flush(void);
 
 /*
@@ -103,7 +107,7 @@ void console_flush(void);
 extern const struct minrpc_counter processor_counters[];
 
 /*
- * device.c: writes `text` and the callers of the faulty function, whose stack pointer is `pointer`,
+ * fault.c: writes `text` and the callers of the faulty function, whose stack pointer is `pointer`,
  * to console and link, and restarts the device. May be called at any time, also before main.
  */
 __attribute__((noreturn)) void fault_report(const char *text, uintptr_t pointer);

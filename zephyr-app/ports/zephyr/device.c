@@ -4,7 +4,6 @@
  * A device under Zephyr: its server, on a thread of its own.
  */
 #include <errno.h>
-#include <string.h>
 
 #if defined(CONFIG_CPU_CORTEX_M)
 #include <cmsis_core.h>
@@ -18,16 +17,15 @@
 #include <minrpc/zephyr.h>
 
 #include "../build_id.h"
-#include "../callers.h"
 #include "../heap_guard.h"
 #include "clock.h"
 #include "code_memory.h"
 #include "counters.h"
-#include "device.h"
 #include "double_fault.h"
 #include "link.h"
 #include "log_console.h"
 #include "restart.h"
+#include "server.h"
 #include "stack_guard.h"
 #include "trap_stack.h"
 
@@ -64,8 +62,6 @@
 #define THREAD_OPTIONS 0
 #endif
 
-static struct minrpc_server server;
-static struct k_thread thread;
 #if defined(CONFIG_CPU_CORTEX_M) || defined(CONFIG_RISCV)
 static Z_KERNEL_STACK_DEFINE_IN(stack, CONFIG_MINRPC_STACK_SIZE, Z_GENERIC_SECTION(.minrpc_stack));
 #else
@@ -211,7 +207,6 @@ static const struct minrpc_platform platform = {
 #endif
 };
 
-static uint8_t receive_buffer[CONFIG_MINRPC_RECEIVE_SIZE] __aligned(8);
 static uint8_t send_buffer[CONFIG_MINRPC_SEND_SIZE];
 #if DT_HAS_CHOSEN(minrpc_arena)
 /* The MPU has no region for this memory, so it can be read, written and executed. */
@@ -224,54 +219,6 @@ static uint8_t arena[ARENA_SIZE] __noinit __aligned(64);
 #define ARENA_BYTES sizeof(arena)
 #endif
 
-void minrpc_device_last_words(const char *text, uint32_t size)
-{
-	minrpc_server_last_words(&server, text, size);
-}
-
-bool minrpc_on_device_thread(void)
-{
-	return !k_is_in_isr() && k_current_get() == &thread;
-}
-
-#if defined(CONFIG_THREAD_STACK_INFO) && !defined(CONFIG_ARCH_POSIX)
-static bool is_within(uintptr_t address, const void *begin, uintptr_t size)
-{
-	return address - (uintptr_t)begin < size;
-}
-
-static bool may_be_code(uintptr_t address)
-{
-	bool is_loaded = false;
-#if MINRPC_CODE_LOADING
-	const struct minrpc_config *config = server.config;
-
-	is_loaded = config != NULL && (is_within(address, config->code, config->code_size) ||
-				       is_within(address, config->arena, config->arena_size));
-#endif
-	return is_loaded || is_within(address, __text_region_start,
-				      (uintptr_t)(__text_region_end - __text_region_start));
-}
-
-void minrpc_device_callers(uintptr_t pointer)
-{
-	uintptr_t bottom = k_current_get()->stack_info.start;
-	/* No further request is read. */
-	char *text = (char *)receive_buffer;
-	uint32_t room = MIN(sizeof(receive_buffer), MINRPC_LOG_MAX);
-
-	callers_text(MAX(pointer, bottom), bottom + k_current_get()->stack_info.size, may_be_code,
-		     text, room);
-	printk("%s\n", text);
-	minrpc_device_last_words(text, strlen(text));
-}
-#else
-void minrpc_device_callers(uintptr_t pointer)
-{
-	ARG_UNUSED(pointer);
-}
-#endif
-
 static void serve(void *first, void *second, void *third)
 {
 	ARG_UNUSED(first);
@@ -281,23 +228,18 @@ static void serve(void *first, void *second, void *third)
 		const uint8_t *data;
 
 		handed = minrpc_link_wait(&data);
-		minrpc_server_receive(&server, data, handed);
+		minrpc_server_receive(minrpc_device(), data, handed);
 		minrpc_link_consume(handed);
-		minrpc_log_console_send(&server);
+		minrpc_log_console_send();
 	}
-}
-
-struct minrpc_server *minrpc_device(void)
-{
-	return &server;
 }
 
 int minrpc_start(struct minrpc_library library)
 {
 	static struct minrpc_config config = {
 		.platform = &platform,
-		.receive_buffer = receive_buffer,
-		.receive_size = sizeof(receive_buffer),
+		.receive_buffer = minrpc_receive_buffer,
+		.receive_size = CONFIG_MINRPC_RECEIVE_SIZE,
 		.send_buffer = send_buffer,
 		.send_size = sizeof(send_buffer),
 		.arena = ARENA,
@@ -306,6 +248,7 @@ int minrpc_start(struct minrpc_library library)
 		.counters = minrpc_zephyr_counters,
 #endif
 	};
+	struct minrpc_server *server = minrpc_device();
 	k_tid_t made;
 	int error;
 
@@ -338,12 +281,12 @@ int minrpc_start(struct minrpc_library library)
 #endif
 	minrpc_give_build_id(&config);
 	config.nonce_seed = minrpc_restart_nonce();
-	if (!minrpc_server_init(&server, &config)) {
-		printk("minrpc: %s\n", server.error);
+	if (!minrpc_server_init(server, &config)) {
+		printk("minrpc: %s\n", server->error);
 		return -EINVAL;
 	}
-	made = k_thread_create(&thread, stack, K_KERNEL_STACK_SIZEOF(stack), serve, NULL, NULL,
-			       NULL, CONFIG_MINRPC_PRIORITY, THREAD_OPTIONS, K_FOREVER);
+	made = k_thread_create(&minrpc_server_thread, stack, K_KERNEL_STACK_SIZEOF(stack), serve,
+			       NULL, NULL, NULL, CONFIG_MINRPC_PRIORITY, THREAD_OPTIONS, K_FOREVER);
 	(void)k_thread_name_set(made, "minrpc");
 	printk("minrpc: %s ready, RPC on %s\n", CONFIG_BOARD_TARGET, minrpc_link_name());
 	k_thread_start(made);

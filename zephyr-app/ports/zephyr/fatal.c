@@ -12,7 +12,7 @@
 #include <minrpc/text.h>
 #include <minrpc/zephyr.h>
 
-#include "device.h"
+#include "server.h"
 #include "fatal.h"
 #include "link.h"
 #include "restart.h"

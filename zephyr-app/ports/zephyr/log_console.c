@@ -8,8 +8,8 @@
 
 #include <minrpc/zephyr.h>
 
-#include "device.h"
 #include "link.h"
+#include "server.h"
 
 /* Zephyr's own console drivers also declare it, since no header does before 4.2. */
 void __printk_hook_install(int (*fn)(int c));
@@ -29,7 +29,7 @@ static int put_char(int c)
 	unsigned int key;
 
 	if (ring_buf_space_get(&text_ring) == 0U && minrpc_on_device_thread()) {
-		minrpc_log_console_send(minrpc_device());
+		minrpc_log_console_send();
 	}
 	key = irq_lock();
 	(void)ring_buf_put(&text_ring, &byte, 1U);
@@ -57,19 +57,19 @@ static bool get_char(char *c)
 	return got;
 }
 
-static void send_line(struct minrpc_server *server)
+static void send_line(void)
 {
-	(void)minrpc_server_log(server, line, line_size);
+	(void)minrpc_server_log(minrpc_device(), line, line_size);
 	line_size = 0U;
 }
 
-void minrpc_log_console_send(struct minrpc_server *server)
+void minrpc_log_console_send(void)
 {
 	char c;
 
 	while (get_char(&c)) {
 		if (c == '\n' || line_size == sizeof(line)) {
-			send_line(server);
+			send_line();
 		}
 		if (c != '\n' && c != '\r') {
 			line[line_size++] = c;

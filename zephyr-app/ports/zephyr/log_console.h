@@ -7,15 +7,13 @@
 #ifndef LOG_CONSOLE_H_
 #define LOG_CONSOLE_H_
 
-#include <minrpc/server.h>
-
 #ifdef CONFIG_MINRPC_LOG_PRINTK
 
 /** @brief Take over printk's output. */
 void minrpc_log_console_init(void);
 
 /** @brief Send the waiting whole lines. To be called from the server's thread, between requests. */
-void minrpc_log_console_send(struct minrpc_server *server);
+void minrpc_log_console_send(void);
 
 #else
 
@@ -23,9 +21,8 @@ static inline void minrpc_log_console_init(void)
 {
 }
 
-static inline void minrpc_log_console_send(struct minrpc_server *server)
+static inline void minrpc_log_console_send(void)
 {
-	(void)server;
 }
 
 #endif

@@ -1,13 +1,18 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The server of this image, as the rest of the port sees it.
+ * The server of this image, its thread and its buffer for requests.
  */
-#ifndef DEVICE_H_
-#define DEVICE_H_
+#ifndef SERVER_H_
+#define SERVER_H_
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include <zephyr/kernel.h>
+
+extern struct k_thread minrpc_server_thread;
+extern uint8_t minrpc_receive_buffer[CONFIG_MINRPC_RECEIVE_SIZE];
 
 /**
  * @brief Send a session log at any time; a frame in progress is given up. It is for the last
@@ -19,4 +24,4 @@ void minrpc_device_callers(uintptr_t pointer);
 /* True on the server's thread, which may send logs. */
 bool minrpc_on_device_thread(void);
 
-#endif /* DEVICE_H_ */
+#endif /* SERVER_H_ */
