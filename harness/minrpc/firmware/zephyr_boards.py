@@ -54,7 +54,6 @@ _CLOCKS: Final = (
     ("arm,armv8.1m-systick", "SysTick"),
     ("arm,armv8-timer", "generic timer"),
     ("sifive,clint0", "mtime"),
-    ("riscv,machine-timer", "mtime"),
     ("ite,it8xxx2-timer", "ITE's timer"),
     ("litex,timer0", "LiteX's timer"),
 )
@@ -410,7 +409,9 @@ def _clock(tree: Tree) -> str:
         if "compatible" in node.props
         for name in node.props["compatible"].to_strings()
     }
-    return next((clock for compatible, clock in _CLOCKS if compatible in compatibles), "")
+    # Before Zephyr 4 each vendor's machine timer has a name: "andestech,machine-timer".
+    other = "mtime" if any(name.endswith("machine-timer") for name in compatibles) else ""
+    return next((clock for compatible, clock in _CLOCKS if compatible in compatibles), other)
 
 
 def _users_files(platform: Platform, target: BoardTarget) -> tuple[Path | None, Path | None]:

@@ -7,7 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from minrpc import PLATFORMS, ConfigurationError, NoSuchBoardError, Platform, ZephyrMissingError
+from minrpc import (
+    PLATFORMS,
+    BuildError,
+    ConfigurationError,
+    NoSuchBoardError,
+    Platform,
+    Target,
+    ZephyrMissingError,
+    build,
+)
 from minrpc.firmware import Workspace, firmware_root, workspaces
 from minrpc.firmware.zephyr_boards import (
     Board,
@@ -19,6 +28,8 @@ from minrpc.firmware.zephyr_boards import (
     resolved,
 )
 from minrpc.targets import Platforms, find_platform
+
+from tests.native import need_tools
 
 UART0 = Uart("uart0", "/soc/uart@40004000", 0, 115200)
 UART1 = Uart("uart1", "/soc/uart@40005000", 1, 9600)
@@ -143,6 +154,14 @@ def test_a_board_of_zephyrs(
     assert board.smp == (name == "qemu_x86_64")
 
 
+@pytest.mark.parametrize(
+    ("name", "clock"),
+    [("litex_vexriscv", "LiteX's timer"), ("it8xxx2_evb", "ITE's timer"), ("neorv32", "mtime")],
+)
+def test_the_clock_of_a_riscv_board(workspace: Workspace, name: str, clock: str) -> None:
+    assert read_board(workspace, name).clock == clock
+
+
 def test_a_name_without_the_cores_is_the_first_of_them(workspace: Workspace) -> None:
     made = completed(ENTRY, read_board(workspace, "mps2/an521"), None, None)
     assert made.zephyr_board == "mps2/an521/cpu0"
@@ -178,3 +197,14 @@ def test_a_module_that_is_missing_is_named(workspace: Workspace) -> None:
     with pytest.raises(ZephyrMissingError, match="needs Zephyr's module hal_gigadevice"):
         read_board(without, "longan_nano")  # An include file of the module has no vendor in its path.
     assert read_board(without, "up_squared").arch == "x86"
+
+
+@pytest.mark.slow
+def test_a_board_whose_uarts_have_no_interrupts_is_refused(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need_tools("riscv64-unknown-elf-gcc")
+    monkeypatch.setenv("ZEPHYR_BASE", str(workspace.base))
+    with pytest.raises(BuildError) as caught:
+        build(Target(replace(ENTRY, zephyr_board="m2gl025_miv")))
+    assert "UARTs of m2gl025_miv has no interrupts" in " ".join(" ".join(caught.value.details).split())
