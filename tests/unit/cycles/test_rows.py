@@ -71,6 +71,7 @@ _CODE: Final[dict[str, str]] = {
     "divu a2, a3, a4": "33d6e602",
     "rem a2, a3, a4": "33e6e602",
     "lw a2, 0(a1)": "03a60500",
+    "lw ra, 0(a1)": "83a00500",
     "addi a3, a2, 1": "93061600",
     "sw a2, 4(a1)": "23a2c500",
     "c.addi a2, 1": "0506",
@@ -328,6 +329,7 @@ _CV32E40P_PAIRS: Final[dict[tuple[str, str], int]] = {
     ("addi a2, a2, 1", "jalr a2"): 1,
     ("addi a2, a2, 1", "c.jr a2"): 1,
     ("addi a2, a2, 1", "ret"): 0,
+    ("lw ra, 0(a1)", "ret"): 1,
     ("addi a2, a2, 1", "addi a3, a2, 1"): 0,
 }
 
