@@ -295,7 +295,7 @@ class SessionError(HarnessError):
 class SessionTerminatedError(SessionError):
     """The device ended the running session: it rebooted, or another client took over."""
 
-    default_next_step = "open the device again; if it reboots by itself, its console says why"
+    default_next_step = "open the device again; if it reboots by itself, its console shows the reason"
 
 
 class RemoteError(HarnessError):
@@ -316,7 +316,7 @@ class FunctionNotFoundError(HarnessError, LookupError):
 
 
 class DeviceMemoryError(RemoteError):
-    """The device has not enough memory for an allocation."""
+    """The device has too little memory for an allocation."""
 
     default_next_step = "free arrays that are no longer used, or build with a larger arena"
 
@@ -427,7 +427,7 @@ class BoardLostError(HarnessError):
 class DialectError(HarnessError):
     """Host and device do not speak the same dialect of the protocol."""
 
-    default_next_step = "say which TVM version the device was built from, or rebuild its firmware"
+    default_next_step = "give the TVM version that the device was built from, or rebuild its firmware"
 
 
 class TimerError(HarnessError):
@@ -437,7 +437,7 @@ class TimerError(HarnessError):
 
 
 class DeadlineError(HarnessError):
-    """Time ran out. `stage`, `wall_s` and `cpu_s` tell the step and the time.
+    """Time ran out. `stage`, `wall_s` and `cpu_s` are the step and the time.
 
     written: for a write that was cut short, the number of bytes that were sent.
     limit: the name of the limit if the user can set it, "call" or "total"; else "".

@@ -120,5 +120,5 @@ def _loads(peers: Peers, device: Device, source: Path) -> Row:
             library["f1"](None, None, 0)
     a_minute = 60.0 * _LOADS / (time.perf_counter() - begin)
     goal = _A_MINUTE if peers.platform.starts == "qemu" else None
-    note = f"{_FUNCTIONS} functions, each time compiled anew"
+    note = f"{_FUNCTIONS} functions, compiled again each time"
     return Row("load", "loads a minute", peers.platform.name, "1/min", a_minute, goal=goal, note=note)

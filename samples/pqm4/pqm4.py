@@ -76,7 +76,7 @@ class Implementation:
 
     @property
     def defines(self) -> list[str]:
-        """Macros for all sources, with those of its own makefile."""
+        """Macros for all sources, with the macros of its own makefile."""
         own = self.directory / "config.mk"
         words = re.findall(r"-D(\S+)", own.read_text()) if own.exists() else []
         return [
@@ -141,7 +141,7 @@ def write_csv(path: Path, rows: Iterable[Row]) -> None:
 
 
 def _answer(row: Row, whole: Sequence[Row]) -> str:
-    """The comparison of the keys and the message with those of the scheme's other implementations."""
+    """The comparison of the keys and the message with the results of the scheme's other implementations."""
     digests = [other["digest"] for other in whole if other["scheme"] == row["scheme"]]
     if row["failed"] or len(digests) < 2:
         return ""

@@ -154,7 +154,7 @@ def check_rounds(image: Firmware, core: str) -> None:
         found = {name: a_round(library, name) for name in rounds}
     due = {name: body if isinstance(body, tuple) else (body, body) for name, body in rounds.items()}
     if reads_operands(image):
-        # Their operands are whatever was in the registers.
+        # Their operands are the previous values of the registers.
         for name in {*due} & {"divide", "mul_long", "mla_long"}:
             exact, at_most = found[name][0] - 1 - back, due[name][1]
             assert due[name][0] <= exact <= at_most
@@ -336,7 +336,7 @@ def test_a_core_that_is_not_modelled_gives_no_number(image: Firmware) -> None:
         pytest.skip("nothing counts it")
     with (
         open_device(image.changed(counters=True, core="cortex-m7")) as device,
-        pytest.raises(ConfigurationError, match="cycles can't be had here: cortex-m7 is not modelled"),
+        pytest.raises(ConfigurationError, match="not available here: cortex-m7 is not modelled"),
     ):
         device.system_lib().measure("inc", counters=["cycles"])
 

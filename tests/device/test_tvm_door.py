@@ -101,7 +101,7 @@ def test_errors_have_the_devices_text_and_the_session_goes_on(client: TvmClient)
 
 
 def test_attributes_of_the_device(client: TvmClient, source: LentDevice) -> None:
-    """The attributes are those of TVM's own CPU: it exists and has memory; all others are unknown."""
+    """The attributes are the same as of TVM's own CPU: it exists and has memory; all others are unknown."""
 
     def attribute(kind: int) -> object:
         return client.syscall(Syscall(RpcCode.DEV_GET_ATTR, (DLDevice(1, 0), kind)))

@@ -54,7 +54,7 @@ def test_add(remote: Any) -> None:  # noqa: ANN401
 
 
 def test_the_devices_own_session_goes_on_afterwards(device: Device) -> None:
-    """The device starts a new session: its arrays are gone, and an error says so."""
+    """The device starts a new session: its arrays are gone, and an error names the reason."""
     array = device.array(np.array([1, 2], np.int8))
     sessions = device.sessions
     with session(device) as remote:

@@ -130,8 +130,8 @@ class Rig:
         """The difference in ticks of a time from the nearest whole number of instructions, with the timer's
         own.
 
-        These are all instructions executed meanwhile, also those of interrupts: a busy processor does nothing
-        else.
+        These are all instructions executed meanwhile, also instructions of interrupts: a busy processor does
+        nothing else.
         """
         each = self.ticks_per_instruction
         return ticks - round(ticks / each) * each

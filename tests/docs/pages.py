@@ -6,9 +6,9 @@
     ```toml         minrpc.toml from there on; it must be right
     ```c            a file, named by the comment before it: <!-- negate.c -->
 
-A comment <!-- not run: REASON --> before a block of commands says why it can't be run here: then only the
-options of `minrpc` are checked. All blocks of a page share one directory. Output is compared without its
-numbers and the width of its columns; "..." stands for any lines.
+A comment <!-- not run: REASON --> before a block of commands gives the reason why it can't be run here: then
+only the options of `minrpc` are checked. All blocks of a page share one directory. Output is compared without
+its numbers and the width of its columns; "..." stands for any lines.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from tests.native import build
 
 
 def main() -> int:
-    """Run each target in turn; the status of the first that found something."""
+    """Run each target in turn; the status of the first target with a finding."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
     parser.add_argument("--runs", type=int, default=10_000_000, help="inputs of each target (%(default)s)")
     parser.add_argument("--target", action="append", choices=list(MAX_LENGTH), help="only this one")

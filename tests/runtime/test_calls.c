@@ -21,7 +21,7 @@ static const struct answer *call_ret(struct host *host, int type_code, TVMValue 
 	return host_call(host, host_function(host, "ret"), &args);
 }
 
-/* The wire's type code of the value, which follows that of its real type. */
+/* The wire's type code of the value, which follows the code of its real type. */
 static uint32_t wire_code(const struct answer *answer)
 {
 	return get_u32(answer->body + 8);
@@ -627,7 +627,7 @@ TEST(a_link_that_is_gone_does_not_stop_the_device)
 	CHECK_EQ(host_functions.calls, 2U);
 	CHECK_EQ(minrpc_server_log(&host->server, "x", 1U), -1);
 	host->link_gone = false;
-	/* The next frame starts afresh: with a byte that ends the cut frame. */
+	/* The next frame starts with a byte that ends the cut frame. */
 	host_give(host, &wire);
 	CHECK(host->sent.size > 1U && host->sent.data[0] == 0xfeU);
 	CHECK(host_take(host));

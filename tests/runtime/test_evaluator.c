@@ -579,7 +579,7 @@ TEST(the_empty_name_times_the_call_and_no_calls_the_timer)
 }
 
 /*
- * A counter that stands still: the coarse clock has the time, and each result says so by its top
+ * A counter that stands still: the coarse clock has the time, and each result shows it by its top
  * bit.
  */
 TEST(what_the_coarse_clock_timed_says_so)
@@ -734,7 +734,7 @@ TEST(bytes_are_looked_for_after_a_call_that_they_came_in)
 
 /*
  * Bytes that come in during each call stop the batch for a look. They start no session, so the rest
- * of the batch's calls is made, and the time is that of all.
+ * of the batch's calls is made, and the time is the time of all calls.
  */
 TEST(a_batch_that_bytes_interrupt_has_all_its_calls)
 {

@@ -231,7 +231,7 @@ TEST(the_slack_ends_at_a_cycle)
 			CHECK_EQ(fell_back, wrong);
 			/*
 			 * A value below zero comes of a counter that went back, by no more than the
-			 * clocks can tell.
+			 * clocks' resolution.
 			 */
 			stop.cycles = start.cycles + least;
 			CHECK_EQ(minrpc_clock_elapsed(&clock, &start, &stop, &fell_back),

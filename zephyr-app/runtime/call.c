@@ -122,8 +122,8 @@ bool minrpc_invoke(const struct minrpc_callee *callee, uint32_t number, struct m
 /* -------------------------------------------------------------------- handles */
 
 /*
- * Finds the functions that `handle` may belong to: those of an object, the global functions, or the
- * system library.
+ * Finds the functions that `handle` may belong to: the functions of an object, the global
+ * functions, or the system library.
  */
 static struct minrpc_object *find_library(struct minrpc_server *server, uintptr_t handle,
 					  struct minrpc_library *library, uint32_t *first)

@@ -1,8 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The frame reader turns received bytes into payloads, and into events that tell where a frame
- * begins and how it ends.
+ * The frame reader turns received bytes into payloads, and into events for the begin and the end of
+ * a frame.
  */
 #include <minrpc/frame.h>
 

@@ -104,7 +104,7 @@ bool minrpc_resend_accept(struct minrpc_server *server, struct minrpc_cursor *pa
 	return false;
 }
 
-/* The client waits for a reply: sends it again, or tells the client that the request never came. */
+/* The client waits for a reply: sends it again, or reports that the request never came. */
 void minrpc_resend_probed(struct minrpc_server *server, uint32_t length)
 {
 	const uint8_t *message = minrpc_inbox(server);

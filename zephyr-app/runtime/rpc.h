@@ -346,8 +346,7 @@ void minrpc_free_spare(struct minrpc_server *server);
  */
 bool minrpc_resend_accept(struct minrpc_server *server, struct minrpc_cursor *packet);
 /*
- * Handles a probe of `length` bytes: sends the reply again, or tells the client that the request
- * never came.
+ * Handles a probe of `length` bytes: sends the reply again, or reports that the request never came.
  */
 void minrpc_resend_probed(struct minrpc_server *server, uint32_t length);
 /* The global function "minrpc.resend". A client that finds it may send numbered messages. */

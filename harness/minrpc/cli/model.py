@@ -305,7 +305,7 @@ def _export(plan: ModelPlan, directory: Path) -> None:
         raise ConfigurationError(
             f"{directory} can't be written: {error.strerror}", next_step="name another directory"
         ) from error
-    print(f"  {len(files)} files in {directory}; include/tvmgen_{plan.name}.h says how to call it")
+    print(f"  {len(files)} files in {directory}; include/tvmgen_{plan.name}.h shows how to call it")
 
 
 def _run(

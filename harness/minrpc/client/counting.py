@@ -118,7 +118,7 @@ def _check_refused(wanted: Sequence[str], source: Counters | None) -> None:
     for name in wanted:
         if source and name in source.refused:
             raise ConfigurationError(
-                f"{name} can't be had here: {source.refused[name]}", next_step="count instructions"
+                f"{name} is not available here: {source.refused[name]}", next_step="count instructions"
             )
 
 
@@ -136,7 +136,7 @@ def _check_names(
     for name in wanted:
         if own.get(name) == 0 and name not in outside:
             raise ConfigurationError(
-                f"{name} can't be had here: the kernel, the emulator or the core does not count it",
+                f"{name} is not available here: the kernel, the emulator or the core does not count it",
                 details=[f"there is {', '.join(there)}"] if there else (),
                 next_step="leave it out",
             )

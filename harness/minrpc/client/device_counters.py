@@ -51,7 +51,7 @@ class HeapUse(NamedTuple):
 
 
 def heap_use(rpc: RpcClient, *, reset: bool = False) -> HeapUse | None:
-    """The use of the heap; None if the firmware can't tell.
+    """The use of the heap; None if the firmware can't report it.
 
     reset: restarts all peaks, also the peaks of stack and arena.
     """

@@ -20,7 +20,7 @@ class Console(SpawnBase):  # type: ignore[misc]
     """The device's output, on its own console and as logs over the link. It takes no input.
 
     `expect`, `expect_exact`, `before`, `after`, `match` and the rest are pexpect's; times are plain seconds,
-    30 unless `timeout` says otherwise. Each call continues behind the last match.
+    30 unless `timeout` gives another number. Each call continues behind the last match.
 
     Raises pexpect's TIMEOUT when the text does not come, and EOF when the device has ended.
     """

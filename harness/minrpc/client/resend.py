@@ -2,9 +2,9 @@
 """Numbered requests: lost or damaged messages are sent again, and the device runs each request once.
 
 The request keeps its number until its answer is there. The client sends a short probe when nothing comes,
-or a damaged frame; the device then sends the kept answer again, or says that the request never
-arrived. Copies are cut into small pieces while the link damages much, because long messages would never
-arrive undamaged.
+or a damaged frame; the device then sends the kept answer again, or reports that the request never arrived.
+Copies are cut into small pieces while the link damages much, because long messages would never arrive
+undamaged.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class NumberedRequests:
     def _learn(self, size: int) -> None:
         """Doubles `piece` after a clean exchange, halves it after a repeated exchange.
 
-        size: of the longer of the two messages. A short message tells nothing about the loss of long
+        size: of the longer of the two messages. A short message shows nothing about the loss of long
             messages.
         """
         if 2 * size >= self.piece:

@@ -182,7 +182,7 @@ class Session:
     def array(self, data: npt.ArrayLike, dtype: DTypeLike | None = None) -> RemoteArray:
         """A copy of `data` on the device.
 
-        dtype: the type of the elements there; that of `data` when left out. A type of several lanes takes
+        dtype: the type of the elements there; the type of `data` when left out. A type of several lanes takes
             them from the last dimension.
 
         Raises TypeError and ValueError for data that can't be sent, DeviceMemoryError when there is no room.

@@ -13,7 +13,7 @@ from minrpc.client.info import DeviceInfo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceStats:
-    """Bytes, seconds, and counts since the device's start. None: the device can't tell.
+    """Bytes, seconds, and counts since the device's start. None: the device can't report it.
 
     Peaks count from its start, or from their last reset.
     """

@@ -119,7 +119,7 @@ def profile_call(
     """
     if by == "cycles" and counters.core is None:
         raise ConfigurationError(
-            f"cycles can't be had here: {counters.refused.get('cycles', 'the counters have no core')}",
+            f"cycles are not available here: {counters.refused.get('cycles', 'the counters have no core')}",
             next_step="profile by instructions",
         )
     measurer = lib.measure(name, number=1, repeat=1)

@@ -54,7 +54,7 @@ def _path(file: str, source: Callable[[str], Path]) -> str:
 
 
 def _lines_of(costs: Mapping[Line | None, int], file: str) -> list[tuple[str, int, int]]:
-    """File, line and count of each line, those of the function's own `file` first."""
+    """File, line and count of each line, the lines of the function's own `file` first."""
     rows = [(*(line or Line(file, 0)), count) for line, count in costs.items()]
     return sorted(rows, key=lambda row: (row[0] != file, row))
 

@@ -315,7 +315,7 @@ def module_error(workspace: Workspace, module: str, board: str) -> MissingError:
     """The error for a Zephyr module that a board needs and the workspace lacks."""
     where = workspace.topdir or workspace.base
     return ZephyrMissingError(
-        f"the board {board} needs Zephyr's module {module}, which {where} has not",
+        f"the board {board} needs Zephyr's module {module}, which {where} lacks",
         stage=MODULE_STAGE,
         next_step=f"add {module} to the manifest (west.yml, name-allowlist), then run `west update {module}`",
     )

@@ -101,7 +101,7 @@ def find_topdir(start: Path) -> Path | None:
 
 
 def head_of(tree: Path) -> str:
-    """The commit that is checked out in a git repository; "" if there is no repository, or git can't tell."""
+    """The commit that is checked out in a git repository; "" if there is no repository, or git fails."""
     git = tree / ".git"
     try:
         head = (git / "HEAD").read_text().strip()

@@ -33,7 +33,7 @@ _AFTER_END_S: Final = 2.0
 _PR_SET_PDEATHSIG: Final = 1
 _TAIL_BYTES: Final = 256 * 1024
 _PIPE_BYTES: Final = 64 * 1024  # the default capacity of a pipe on Linux; pipe(7)
-# Devices are started on Linux only; elsewhere this package can be imported, and an error says so.
+# Devices are started on Linux only; elsewhere this package can be imported, and an error gives this reason.
 if sys.platform == "linux":
     _libc = ctypes.CDLL(None, use_errno=True)
 

@@ -3,7 +3,7 @@
 
 As a program, `python session.py PARENT COMMAND...`, this is a session's leader. It runs the command to its
 end and ends with the command's status. When its parent, the process PARENT, has ended in any way, the whole
-session is killed: the kernel would tell the command itself, but not its children. It imports nothing of the
+session is killed: the kernel would signal the command itself, but not its children. It imports nothing of the
 package, so that it starts at once.
 """
 

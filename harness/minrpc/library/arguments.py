@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Converts Python's arguments to those of a C function, and the function's results back to Python.
+"""Converts Python's arguments to arguments of a C function, and the function's results back to Python.
 
 Nothing here talks to a device: a `CallPlan` lists the bytes to copy and the arguments of the call.
 """

@@ -151,7 +151,7 @@ def firmware_of(session: Session) -> Firmware:
         check_build(session, firmware)
         return firmware
     raise LoadError(
-        f"the running firmware is not known on {session.name}",
+        f"the running firmware of {session.name} is not known",
         stage="load",
         next_step="name the program that was flashed: --elf FILE, or `firmware=build(target)`",
     )
@@ -173,7 +173,7 @@ def firmware_from(target: Target, elf: Path) -> Firmware:
 
 
 def check_build(session: Session, firmware: Firmware) -> None:
-    """Raise LoadError if the device runs another build than `firmware`. A device that can't tell its build
+    """Raise LoadError if the device runs another build than `firmware`. A device that can't report its build
     passes."""
     runs = session.info().build_id
     given = build_id_of(firmware.elf)
@@ -270,7 +270,7 @@ def _load_copier(session: Session, toolset: Toolset) -> LoadedLibrary:
 
 
 def _tell_owner(session: Session, name: str, image: LinkedImage) -> None:
-    """Tell the device's owner of the loaded code: it counts instructions and explains crashes."""
+    """Report the loaded code to the device's owner, which counts instructions and explains crashes."""
     session.owner.note_code(image.base, image.size, name, image.program)
     if session.owner.counters is not None:
         session.owner.counters.note_code(image.base, image.size, name, image.program)

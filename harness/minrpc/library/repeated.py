@@ -132,7 +132,7 @@ class Repeated:
 
 
 def _repeat(arrays: Sequence[npt.NDArray[Any]]) -> bool:
-    """True if an array occurs twice. Arrays that own their memory do not overlap otherwise."""
+    """True if an array occurs twice. Other arrays that own their memory do not overlap."""
     return len(set(map(id, arrays))) < len(arrays)
 
 

@@ -2,7 +2,7 @@
 """Option names beside other plugins: each option is `--minrpc-NAME`, and two have a short name, too.
 
 pytest ends with an error if two plugins register the same name, and their order is random. So the short names
-are added after those of other plugins and of conftest files, and only if no other plugin has them.
+are added after the options of other plugins and of conftest files, and only if they are free.
 """
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ class SharedDevice:
     def discard(self) -> None:
         """Stop the running device. The next test gets a new device, which must first answer.
 
-        A board can't be replaced: it is reset if minrpc.toml says how.
+        A board can't be replaced: it is reset if minrpc.toml has a way to reset it.
         """
         self._answered, self._spoiled = False, True
         running, self._running, self._device = self._running, None, None

@@ -13,9 +13,9 @@ from minrpc.timing import DeviceClock
 class Tally:
     """Outcomes of the tests that need a device; can be sent between processes.
 
-    wanted, had: ids of the tests that need a device, and of those that got a device.
+    wanted, had: ids of the tests that need a device, and of the tests that got a device.
     left_out: the reason why a platform is not tested, by platform.
-    quarantined: the reason why nobody may use a board of a hardware map, by board.
+    quarantined: the reason why a board of a hardware map may not be used, by board.
     pinned: tests that requested the fixture while they ran, and so used only the first of several devices.
     clocks: the clock of each device; None for a device without clock information.
     tests, records, firmwares, libraries: for --minrpc-report: outcomes of tests; measurements; by platform,

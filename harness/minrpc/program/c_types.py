@@ -308,7 +308,7 @@ def _record_dtype(record: RecordType) -> np.dtype[Any]:
 
 
 def flat_fields(record: RecordType) -> Iterator[Field]:
-    """The members of a struct, including those of its unnamed members, as in C."""
+    """The members of a struct, including the members of its unnamed members, as in C."""
     for item in record.fields:
         inner = strip(item.type)
         if item.name or not isinstance(inner, RecordType):

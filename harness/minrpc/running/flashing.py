@@ -41,7 +41,8 @@ def put_firmware(firmware: Firmware, target: Target) -> None:
 
 
 def build_on(target: Target, limit_s: float) -> str:
-    """The build id of the firmware at the target's link; "" if none answers or it does not tell."""
+    """The build id of the firmware at the target's link; "" if no firmware answers, or it does not report its
+    id."""
     try:
         with Session(open_port(target), session_timeout_s=limit_s, call_timeout_s=limit_s) as session:
             return session.info().build_id

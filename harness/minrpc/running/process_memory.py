@@ -19,13 +19,13 @@ class ProcessMemory:
         """The `nbytes` bytes at `address`; None if they can't be read: it has ended, they are not mapped."""
         found = self._read(address, nbytes)
         if found is None:
-            # A process that has executed a program anew has other memory.
+            # A process that has executed a program again has other memory.
             self.close()
             found = self._read(address, nbytes)
         return found
 
     def reader(self, address: int, nbytes: int) -> Callable[[], bytes]:
-        """Reads one place: no bytes once the process has executed a program anew.
+        """Reads one place: no bytes once the process has executed a program again.
 
         Raises OSError at once if the process can't be read.
         """

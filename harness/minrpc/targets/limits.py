@@ -2,7 +2,7 @@
 """A project's limits on size and time: the table [limits] of minrpc.toml.
 
     [limits]
-    flash = 20000                       # bytes of any platform's firmware; ram likewise
+    flash = 20000                       # bytes of any platform's firmware; the same for ram
     exp.instructions = "+2%"            # a call of exp, against the base of a comparison
     exp.time = "3 ms"                   # at the most
     scale.code = 120                    # bytes of the code loaded for it

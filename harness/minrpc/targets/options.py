@@ -91,7 +91,7 @@ def _check(options: Options) -> None:
         _check_without_port(given)
         return
     if mapped and given.get("serial_port") is not None:
-        message = "--serial-port and --hardware-map both say which board"
+        message = "--serial-port and --hardware-map both choose a board"
         raise ConfigurationError(message, next_step="leave one of the two options out")
     if mapped:
         return
@@ -99,7 +99,7 @@ def _check(options: Options) -> None:
         raise ConfigurationError("--serial-port leads to one device", next_step="name one platform, or none")
     timing = given.get("timing")
     if timing not in (None, "board"):
-        message = f"--timing {timing} can't be had over --serial-port"
+        message = f"--timing {timing} is not available over --serial-port"
         raise ConfigurationError(message, next_step="leave one of the two options out")
 
 

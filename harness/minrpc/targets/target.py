@@ -206,7 +206,7 @@ def _value(name: str, value: object) -> object:
 def elf_without_port() -> ConfigurationError:
     """The error when a program is named, but no port at which it runs."""
     return ConfigurationError(
-        "an ELF file (--elf, elf=) says which program runs at a serial port: it is not started",
+        "an ELF file (--elf, elf=) names the program at a serial port, which is not started",
         next_step="name the port as well, or start the program from Python: open_device(Firmware(...)), "
         "see docs/c-library.md",
     )

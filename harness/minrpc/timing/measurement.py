@@ -82,7 +82,7 @@ class Overhead:
 
 @dataclass(frozen=True, slots=True)
 class MemoryUse:
-    """Largest number of bytes that one call needed; None if the device can't tell.
+    """Largest number of bytes that one call needed; None if the device can't report it.
 
     stack: of the function and its callees, minus the need of an empty function.
     arena: workspace, above the level before. heap: likewise, of the C library's or the kernel's.

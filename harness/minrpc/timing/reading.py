@@ -27,7 +27,7 @@ class ClockReading:
         """
         if self.coarse_hz == 0:
             return (self.cycles - start.cycles) % (1 << self.bits)
-        # A counter that the device widens in software loses wraps of 32 bits while nobody reads it.
+        # A counter that the device widens in software loses wraps of 32 bits while it is not read.
         wrap = 1 << min(self.bits, 32)
         counted = (self.cycles - start.cycles) % wrap
         expected = (self.uptime - start.uptime) * self.cycles_hz // self.coarse_hz

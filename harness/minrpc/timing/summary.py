@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statistics for repeated timings, which are skewed, have outliers, and sometimes drift.
 
-No function assumes a normal distribution unless its text says so, and no sample is ever dropped.
+No function assumes a normal distribution unless its text states it, and no sample is ever dropped.
 """
 
 from __future__ import annotations

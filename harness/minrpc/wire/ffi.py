@@ -5,7 +5,7 @@
 
 Before v0.21 all type codes stood in front of all values (`minrpc.wire.values`). RPC codes, the layout of a
 tensor and the copies are the same. `kInitServer` says "0.8.0" in both versions, so the first later packed
-sequence tells the version. Type indices are those of TVM's `c_api.h` for its foreign function interface.
+sequence shows the version. TVM's `c_api.h` defines the type indices, for its foreign function interface.
 
 Requests and results are the same values as in `minrpc.wire.requests` and `minrpc.wire.replies`.
 """

@@ -4,7 +4,7 @@
     client: i32 0xff271, i32 n, n bytes "client:KEY[ -timeout=S]"      server: the same with "server:NAME"
     then both: u64 n, n bytes                                          (little-endian; n = 0 means nothing)
 
-The first request with arguments tells whether its client packs values as TVM did before v0.21 or since.
+The first request with arguments shows the client's packing of values: of TVM before v0.21, or since.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""If a device has too few slots for the counters, they are measured in groups, and the result says so."""
+"""If a device has too few slots for the counters, they are measured in groups, and the result names the
+groups."""
 
 from __future__ import annotations
 

@@ -174,8 +174,8 @@ def test_nothing_is_asked_where_no_counters_are_wanted() -> None:
         ),
         (COUNTERS, None, "loads", "no counter loads", ("it has reads, busy",), "--counters"),
         ({}, None, "loads", "no counter loads", ("nothing counts it",), "--counters"),
-        (COUNTERS, None, "absent", "absent can't be had here", ("there is reads, busy",), "leave it out"),
-        ({"absent": 0}, None, "absent", "absent can't be had here", (), "leave it out"),
+        (COUNTERS, None, "absent", "absent is not available here", ("there is reads, busy",), "leave it out"),
+        ({"absent": 0}, None, "absent", "absent is not available here", (), "leave it out"),
     ],
 )
 def test_a_counter_that_is_not_there_is_named_with_those_that_are(

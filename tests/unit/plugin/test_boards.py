@@ -51,7 +51,7 @@ def port(tmp_path: Path) -> Iterator[tuple[Path, int]]:
 
 
 def test_the_program_of_a_board_is_named(port: tuple[Path, int], tmp_path: Path) -> None:
-    """The program's build id must be that of the running firmware; then C can be loaded, and its functions
+    """The program's build id must equal the running firmware's; then C can be loaded, and its functions
     have names."""
     program = build(Target.named("posix")).elf
     (tmp_path / "f.c").write_text("int f(int x) { return x + 1; }\n")

@@ -102,7 +102,7 @@ def embedded(environment: Callable[..., Path]) -> Path:
 
 def test_twisters_platform_stays_its_own(twister: Path, tmp_path: Path) -> None:
     """twister's `--platform` takes a name of Zephyr; this plugin's option has the long name, and a message
-    says so."""
+    names it."""
     ran = run(twister, tmp_path, "--platform", "qemu_x86/atom", "--minrpc-platform", "posix", "-v")
     assert "test_it.py::test_device[posix] PASSED" in ran.stdout, ran.stdout + ran.stderr
     assert "2 passed" in ran.stdout

@@ -347,7 +347,7 @@ def test_a_program_that_can_not_run(posix: Firmware, tmp_path: Path) -> None:
 
 
 def test_a_program_is_named_together_with_its_port(posix: Firmware) -> None:
-    with pytest.raises(ConfigurationError, match="it is not started") as caught:
+    with pytest.raises(ConfigurationError, match="which is not started") as caught:
         start(posix.target.changed(elf=posix.elf))
     assert "name the port" in caught.value.next_step
 

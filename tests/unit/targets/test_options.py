@@ -48,9 +48,9 @@ def test_a_port_with_its_rate() -> None:
     [
         (["--baud", "9600"], "--baud is for a serial port"),
         (["--timing", "board"], "--timing board is for a board"),
-        (["--elf", __file__], "says which program runs at a serial port: it is not started"),
+        (["--elf", __file__], "names the program at a serial port, which is not started"),
         (["--serial-port", "p", "--platform", "a,b"], "leads to one device"),
-        (["--serial-port", "p", "--timing", "exact"], "--timing exact can't be had"),
+        (["--serial-port", "p", "--timing", "exact"], "--timing exact is not available"),
         (["--total-timeout", "0"], "more than 0 seconds"),
     ],
 )

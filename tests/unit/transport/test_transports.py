@@ -93,7 +93,7 @@ def test_what_arrived_before_the_end_is_read_then_the_end_shows(ends: Pair) -> N
         host.read(30.0)
 
 
-# A pty's master may write before anybody opens its slave.
+# A pty's master may write before a program opens its slave.
 @over(reversed_pty_pair, socket_pair, memory_pair)
 def test_writing_to_nobody_is_an_error(ends: Pair) -> None:
     host, device = ends

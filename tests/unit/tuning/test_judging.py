@@ -127,7 +127,7 @@ def test_a_clock_that_stands_still_from_the_start_ends_the_run(monkeypatch: pyte
 
 
 class Library:
-    """A library with the times of the given batches; `rights` tells whether a call is right."""
+    """A library with the times of the given batches; `rights` has for each call whether it is right."""
 
     def __init__(self, batches: list[int], rights: list[bool]) -> None:
         self.batches, self.rights = batches, rights

@@ -11,7 +11,7 @@ import pytest
 
 
 def write_kinds(path: Path) -> Path:
-    """float16 and booleans: y is x * x + x where x is at least 1, else x; flags tell where."""
+    """float16 and booleans: y is x * x + x where x is at least 1, else x; flags mark these."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 

@@ -22,7 +22,7 @@
 
 #define MSTATUS_MIE "8"
 
-/* An interrupt saves each register that it changes, also those of the FPU. */
+/* An interrupt saves each register that it changes, also the FPU's registers. */
 #define CPU_INTERRUPT __attribute__((interrupt("machine"), aligned(4)))
 
 static inline void cpu_interrupt_begin(void)

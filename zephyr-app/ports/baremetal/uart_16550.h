@@ -12,7 +12,7 @@
 
 struct uart {
 	volatile uint8_t data;      /* the divisor's low byte while LCR_DIVISOR is set */
-	volatile uint8_t interrupt; /* the divisor's high byte, likewise */
+	volatile uint8_t interrupt; /* the divisor's high byte, in the same way */
 	volatile uint8_t fifo;
 	volatile uint8_t line;
 	volatile uint8_t modem;

@@ -150,8 +150,8 @@ static uint32_t port_receive_overruns(void *context)
 }
 
 /*
- * Counted here, and not by k_thread_stack_space_get, whose callees' frames cover those of a small
- * function.
+ * Counted here, and not by k_thread_stack_space_get, whose callees' frames cover the frame of a
+ * small function.
  */
 static void port_stack_use(void *context, uint32_t *size, uint32_t *peak)
 {

@@ -42,7 +42,7 @@ int minrpc_link_init(void);
 uint32_t minrpc_link_wait(const uint8_t **data);
 
 /**
- * @brief Get the bytes after those of minrpc_link_wait(), without waiting.
+ * @brief Get the bytes after the bytes of minrpc_link_wait(), without waiting.
  *
  * When all of a full ring has been read in this way, its bytes are dropped and counted as lost: a
  * client that waits for an answer sends less, and a new client's messages need room.

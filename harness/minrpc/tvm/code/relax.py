@@ -214,7 +214,7 @@ def _with_special_numbers(source: str) -> str:
 
 @cache
 def _lower_fabs() -> None:
-    """Tell TVM the C function for the absolute value of a float: TVM has none for the target "c"."""
+    """Register with TVM the C function for the absolute value of a float: TVM has none for the target "c"."""
     tirx = import_module("tvm.tirx")
 
     def lowered(call: Any) -> Any:  # noqa: ANN401

@@ -92,7 +92,7 @@ class Server:
                 due = time.monotonic() + PERIOD_S
 
     def _tell(self, tracker: Tracker, *, served: bool) -> None:
-        """Tell the tracker that the device is free for the next client."""
+        """Report to the tracker that the device is free for the next client."""
         try:
             if not tracker.connected:
                 tracker.connect()

@@ -70,9 +70,9 @@ static inline bool minrpc_return_int(struct minrpc_call *call, int64_t value)
 }
 
 /**
- * A table of functions: first `count` functions of ours, then those of a registry in the form of
- * TVM's code generator, which may be NULL. Names are looked up in this order, and the first match
- * wins.
+ * A table of functions: first `count` functions of ours, then the functions of a registry in the
+ * form of TVM's code generator, which may be NULL. Names are looked up in this order, and the first
+ * match wins.
  */
 struct minrpc_module {
 	const struct minrpc_function *functions;

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Objects that a client creates in a session and names by a handle: time evaluators and loaded
- * code. Each object is a module, so its functions are found and called like those of the system
+ * code. Each object is a module, so its functions are found and called like functions of the system
  * library. A handle is no pointer. It is used again only after 2^18 other objects, so the handle of
  * a freed object is an error.
  */

@@ -54,8 +54,8 @@ struct minrpc_platform {
 	void (*sleep_ms)(void *context, uint32_t milliseconds);
 
 	/**
-	 * Looks, without waiting, at received bytes that minrpc_server_receive has not got yet.
-	 * Called between the calls of a long measurement, which ends when the start of a new
+	 * Looks, without waiting, at received bytes that were not handed to minrpc_server_receive
+	 * yet. Called between the calls of a long measurement, which ends when the start of a new
 	 * session is among them. NULL: nothing ends a measurement early.
 	 *
 	 * When the port has no room for more bytes, it must drop the bytes that were passed over
