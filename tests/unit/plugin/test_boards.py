@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -16,6 +17,7 @@ import pytest
 import serial
 from minrpc import DeadlineError, LoadError, ResetError, RunningDevice, Target, build, open_device, start
 from minrpc.host import Deadline
+from minrpc.targets.hardware_map import HardwareBoard
 
 from tests.native import of_another_build
 
@@ -144,6 +146,13 @@ def test_a_reset_that_fails(terminal: str, command: str, message: str) -> None:
             running.reset(Deadline("reset", RESET_S))
         assert ("no probe" in str(caught.value)) == ("probe" in command)
         assert isinstance(running, RunningDevice)
+
+
+def test_the_reset_command_gets_the_id_of_the_board(terminal: str) -> None:
+    board = HardwareBoard("066A", ("nucleo_f746zg",))
+    target = replace(Target.named(serial_port=terminal, reset_command="false {id} {port}"), board=board)
+    with start(target) as running, pytest.raises(ResetError, match=f"status 1: false 066A {terminal}"):
+        running.reset(Deadline("reset", RESET_S))
 
 
 def test_a_terminal_has_no_modem_lines(terminal: str) -> None:
