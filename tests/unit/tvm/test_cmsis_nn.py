@@ -100,6 +100,30 @@ def test_an_operator_that_does_not_map_stays(made: Any, reason: str) -> None:  #
     assert told.startswith(reason)
 
 
+@pytest.mark.parametrize(
+    ("activation", "bounds"),
+    [("relu", (-20, 127)), ("relu6", (-20, 66)), ("relu1", (-34, -6)), ("clip", (-25, 31))],
+)
+def test_activations_bound_the_output(activation: str, bounds: tuple[int, int]) -> None:
+    """An activation of floats, before the quantization with zero -20 and scale 0.07, or of integers."""
+    net = Builder((1, 5))
+    op = net.relax.op
+    with net._builder.function("main", [net.x]):
+        weights, _ = net.weights((5, 3), 1)
+        out = net.emit(op.matmul(net.floats(net.x, *GIVEN), weights))
+        limits = {"relu6": (0, 6), "relu1": (-1, 1)}.get(activation)
+        if activation == "relu":
+            out = net.emit(op.nn.relu(out))
+        elif limits:
+            out = net.emit(op.clip(out, *limits))
+        net._builder.emit_func_output(net.ints(out, *MADE, bounds if activation == "clip" else None))
+    (kernel,) = replaced(net._builder.finalize()).kernels
+    assert isinstance(kernel.what, Dense)
+    assert (kernel.what.bounds.zero, kernel.what.bounds.low, kernel.what.bounds.high) == (-20, *bounds)
+    weights_taken, biases, *_, sums = kernel.constants
+    assert (sums == biases - GIVEN[1] * weights_taken.astype(int).sum(axis=1)).all()
+
+
 def test_an_input_of_another_type_stays() -> None:
     net = Builder((1, 4), dtype="uint8")
     with net._builder.function("main", [net.x]):
