@@ -44,18 +44,30 @@ def test_the_kernels_of_a_network_compute_what_its_floats_do() -> None:
     assert np.abs(out - due.astype(int)).max() <= 3
 
 
-def test_an_average_is_a_kernel() -> None:
-    from minrpc.tvm.formats.tflite_converter import rounded
+def _mean(net: Builder, half: float = 0.5, **options: Any) -> Any:  # noqa: ANN401
+    """The average of 4 x 3 elements, rounded by adding `half`."""
+    op, const = net.relax.op, net.relax.const
+    pooled = op.nn.avg_pool2d(net.emit(op.astype(net.x, "float32")), (4, 3), layout="NHWC", **options)
+    mean, part = net.emit(pooled), const(half, "float32")
+    up = net.emit(op.floor(net.emit(op.add(mean, part))))
+    down = net.emit(op.ceil(net.emit(op.subtract(mean, part))))
+    whole = net.emit(op.where(net.emit(op.greater(mean, const(0.0, "float32"))), up, down))
+    return net.emit(op.astype(whole, "int8"))
 
-    net = Builder((1, 4, 6, 3))
-    op = net.relax.op
+
+@pytest.mark.parametrize("half", [0.5, 0.25])
+def test_an_average_that_rounds_at_halves_is_a_kernel(half: float) -> None:
+    net = Builder((1, 4, 3, 4))
     with net._builder.function("main", [net.x]):
-        mean = op.nn.avg_pool2d(net.emit(op.astype(net.x, "float32")), (4, 6), layout="NHWC")
-        whole = net.emit(op.astype(rounded(net.relax, net.emit(mean)), "int8"))
-        net._builder.emit_func_output(net.emit(op.clip(whole, -5, 100)))
-    (kernel,) = replaced(net._builder.finalize()).kernels
+        net._builder.emit_func_output(net.emit(net.relax.op.clip(_mean(net, half), -5, 100)))
+    found = replaced(net._builder.finalize())
+    assert not found.left
+    if half != 0.5:
+        assert not found.kernels
+        return
+    (kernel,) = found.kernels
     assert isinstance(kernel.what, Pool)
-    assert (kernel.what.mean, kernel.what.kernel, kernel.what.output) == (True, (4, 6), (1, 1, 1, 3))
+    assert (kernel.what.mean, kernel.what.kernel, kernel.what.output) == (True, (4, 3), (1, 1, 1, 4))
     assert (kernel.what.bounds.low, kernel.what.bounds.high) == (-5, 100)
 
 
@@ -68,9 +80,15 @@ def _softmax(net: Builder, scale: float = 1 / 256, axis: int = -1) -> Any:  # no
     return net.ints(net.emit(net.relax.op.nn.softmax(net.floats(net.x, *GIVEN), axis=axis)), scale, -128)
 
 
-def _added(net: Builder, shape: tuple[int, ...]) -> Any:  # noqa: ANN401
+def _grouped(net: Builder) -> Any:  # noqa: ANN401
+    weights, _ = net.weights((2, 2, 2, 6), 3)
+    layouts = {"data_layout": "NHWC", "kernel_layout": "HWIO", "groups": 2}
+    return net.ints(net.emit(net.relax.op.nn.conv2d(net.floats(net.x, *GIVEN), weights, **layouts)), *MADE)
+
+
+def _added(net: Builder, shape: tuple[int, ...], scale: float = MADE[0]) -> Any:  # noqa: ANN401
     other = net.floats(net.relax.const(np.ones(shape, np.int8)), *GIVEN)
-    return net.ints(net.emit(net.relax.op.add(net.floats(net.x, *GIVEN), other)), *MADE)
+    return net.ints(net.emit(net.relax.op.add(net.floats(net.x, *GIVEN), other)), scale, MADE[1])
 
 
 def _dense(net: Builder, zero: int = 0, factor: float = 1.0) -> Any:  # noqa: ANN401
@@ -85,7 +103,10 @@ def _dense(net: Builder, zero: int = 0, factor: float = 1.0) -> Any:  # noqa: AN
         (lambda net: _channels_first(net), "conv2d: its layout is NCHW"),
         (lambda net: _softmax(net, 1 / 128), "softmax: its output's scale is not 1/256"),
         (lambda net: _softmax(net, axis=1), "softmax: its axis is not the last"),
+        (lambda net: _grouped(net), "conv2d: it has 2 groups of channels"),
         (lambda net: _added(net, (4,)), "add: its inputs have other shapes"),
+        (lambda net: _added(net, (1, 4, 3, 4), 1e-8), "add: its output's scale is too small"),
+        (lambda net: _mean(net, padding=1, count_include_pad=True), "avg_pool2d: its input is not int8, or"),
         (lambda net: _dense(net, zero=1), "matmul: its weights are not constant, or their zero is not 0"),
         (lambda net: _dense(net, factor=1.01), "matmul: its biases have another scale"),
     ],
@@ -136,6 +157,7 @@ def test_fixed_point(factor: float) -> None:
     multiplier, shift = fixed_point(factor)
     assert 1 << 30 <= multiplier < 1 << 31
     assert multiplier * 2.0 ** (shift - 31) == pytest.approx(factor, rel=2**-31)
+    assert fixed_point(2.0**-40) == (0, 0)
 
 
 def test_the_files_that_are_needed(tmp_path: Path) -> None:

@@ -8,10 +8,12 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
+from errno import ENOSPC
 from pathlib import Path
 
 import numpy as np
 import pytest
+from minrpc import ConfigurationError
 from minrpc.tvm.code import export
 from minrpc.tvm.code.c_names import field_names, renamed
 from minrpc.tvm.code.plan import ModelPlan, Operator, Origin, Tensor, aligned
@@ -200,6 +202,31 @@ def test_the_example_builds_and_runs(tmp_path: Path) -> None:
         subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     ran = subprocess.run(["build/example"], cwd=tmp_path, check=True, capture_output=True, text=True)
     assert ran.stdout == f"output0: {np.array([1, 2, 3, 4], '<f4').tobytes().hex(' ')}\n"
+
+
+def test_an_export_replaces_an_export_and_no_other_file(tmp_path: Path) -> None:
+    written = export.write(make_plan("net"), tmp_path)
+    assert export.write(make_plan("net"), tmp_path) == written
+    (tmp_path / "CMakeLists.txt").write_text("project(mine)\n")
+    (tmp_path / "include/tvmgen_net.h").unlink()
+    with pytest.raises(ConfigurationError, match=r"CMakeLists.txt is there, and no export wrote it"):
+        export.write(make_plan("net"), tmp_path)
+    assert (tmp_path / "CMakeLists.txt").read_text() == "project(mine)\n"
+    assert not (tmp_path / "include/tvmgen_net.h").exists()
+
+
+def test_an_export_that_fails_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_text = Path.write_text
+
+    def full(path: Path, text: str) -> int:
+        if path.name == "CMakeLists.txt":
+            raise OSError(ENOSPC, "No space left on device")
+        return write_text(path, text)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(OSError, match="No space left"):
+        export.write(make_plan("net"), tmp_path)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 def test_the_header_says_what_the_model_is_from() -> None:

@@ -16,10 +16,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import numpy as np
 
+from minrpc.errors import ConfigurationError
 from minrpc.tvm.code.c_names import different
 from minrpc.tvm.code.cmsis_source import files as kernel_files
 from minrpc.tvm.code.plan import ALIGNMENT, HALF, ModelPlan, Tensor, aligned
@@ -40,6 +42,9 @@ add_subdirectory(.. {prefix})
 add_executable(example main.c)
 target_link_libraries(example PRIVATE {prefix})
 """
+
+_EXPORTED: Final = re.compile(r"\A(?:/\*\n.*\n \*\n \* |# )Generated\b|\Aname: tvmgen_")
+"""The beginning of an export's files."""
 
 _LINE_BYTES: Final = 16
 _TEXT_BYTES: Final = 64
@@ -84,17 +89,36 @@ def sources(plan: ModelPlan, *, quick: bool = False) -> dict[str, str]:
 
 
 def write(plan: ModelPlan, directory: Path, *, quick: bool = False) -> list[Path]:
-    """Write the library into `directory`; returns the files. quick: see `weights`. Raises OSError."""
+    """Write the library into `directory`; returns the files. After an error no file is changed.
+
+    Files of an earlier export are replaced. quick: see `weights`.
+
+    Raises OSError, and ConfigurationError if a file that no export wrote is in the place of one.
+    """
     texts = sources(plan, quick=quick)
-    # These headers are beside the C files, which include them in quotes: they can't shadow a program's
-    # headers.
+    for name in texts:
+        _check_replaceable(directory, name)
+    # Beside the C files, which include them in quotes: so they can't shadow a program's own headers.
     for path in sorted((SUPPORT / "include").rglob("*.h")):
         texts[str("src" / path.relative_to(SUPPORT / "include"))] = path.read_text()
-    for name, text in texts.items():
-        target = directory / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text)
+    directory.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".export-", dir=directory) as made:
+        for name, text in texts.items():
+            for root in (directory, Path(made)):
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (Path(made) / name).write_text(text)
+        for name in texts:
+            (Path(made) / name).replace(directory / name)
     return [directory / name for name in texts]
+
+
+def _check_replaceable(directory: Path, name: str) -> None:
+    """Raise ConfigurationError for a file that no export wrote."""
+    path = directory / name
+    if path.exists() and not (path.is_file() and _EXPORTED.search(path.read_text(errors="replace"))):
+        raise ConfigurationError(
+            f"{path} is there, and no export wrote it", next_step="name another directory"
+        )
 
 
 def header_source(plan: ModelPlan) -> str:

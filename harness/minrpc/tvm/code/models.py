@@ -515,6 +515,8 @@ def model_of(
 
     Raises ModelError, and ConfigurationError for files that can't be read.
     """
+    if cmsis_nn is not None:
+        include_directory(cmsis_nn)
     if isinstance(what, str | Path):
         path = Path(what)
         if path.suffix == ".tar":
@@ -543,7 +545,7 @@ def export_library(module: Any, name: str, directory: str | Path) -> list[Path]:
     module: Relax with its weights bound, or one PrimFunc, such as the tuner's best schedule.
     name: the library's name; characters that a C identifier can't have become "_".
 
-    Raises ModelError for a module that a device can't run, OSError for a directory that can't be written.
+    Raises as `export.write` does, and ModelError for a module that a device can't run.
     """
     called = identifier(name)
     loops = not any(importer.is_relax(function) for function in module.functions.values())
@@ -560,7 +562,6 @@ def _model(module: Any, name: str, library: Path | None = None) -> Model:  # noq
     if library is None:
         lowered = importer.lower(module)
         return Model(module, importer.plan(lowered, name), lowered=lowered)
-    include_directory(library)
     found = replaced(module)
     further = kernel_source(found.kernels, library)
     lowered = importer.lower(found.module)
