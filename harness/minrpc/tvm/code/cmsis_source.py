@@ -18,7 +18,7 @@ from minrpc.tvm.code.cmsis_nn import Add, Bounds, Conv2D, Dense, Kernel, Pool, S
 
 _HEADER: Final = "arm_nnfunctions.h"
 _OLDEST: Final = "take version 7.0 or later of https://github.com/ARM-software/CMSIS-NN"
-_DEFINED: Final = re.compile(r"^[a-z_][\w \*]*?\b(arm_\w+)\([^;{]*\{", re.M)
+_DEFINED: Final = re.compile(r"^(?:[a-z_][\w \*]*?\b)?(arm_\w+)\([^;{]*\{", re.M)
 _NAMED: Final = re.compile(r"\barm_\w+")
 _CALLED: Final = re.compile(r"\b(arm_\w+)\(")
 _COMMAND_S: Final = 120.0
