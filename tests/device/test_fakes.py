@@ -314,7 +314,7 @@ def test_what_can_not_be_a_fake(load: Load) -> None:
         ({"elapsed": lambda: 1}, ConfigurationError, "elapsed is defined in hal.c"),
         ({"hal_millis": 42}, TypeError, 'the fake of hal_millis is a function or "zero"'),
         ({"hal_write": fake(print, "fd, data")}, ConfigurationError, "does not describe the 3 parameters"),
-        ({"hal_write": fake(print, "fd, data[m], n")}, ConfigurationError, "m is no number"),
+        ({"hal_write": fake(print, "fd, data[m], n")}, ConfigurationError, "m is neither a number nor"),
     ):
         with pytest.raises(error, match=text):
             load(HAL, fakes={**fakes, "*": "zero"})
