@@ -10,7 +10,6 @@ from __future__ import annotations
 import mmap
 import os
 import select
-import struct
 import sys
 from pathlib import Path
 
@@ -23,19 +22,19 @@ WRITTEN_AT, READ_AT = 12, 16  # Offsets in a ring's entry.
 class Ring:
     """The ring whose entry is at `entry` of `memory`."""
 
-    def __init__(self, memory: mmap.mmap, entry: int, base: int) -> None:
+    def __init__(self, memory: mmap.mmap, words: memoryview[int], entry: int, base: int) -> None:
         self._memory = memory
+        self._words = words
         self._entry = entry
-        data, size = struct.unpack_from("<II", memory, entry + 4)
-        self._data: int = data - base
-        self._size: int = size
+        self._data = self._offset(4) - base
+        self._size = self._offset(8)
 
     def _offset(self, at: int) -> int:
-        offset: int = struct.unpack_from("<I", self._memory, self._entry + at)[0]
-        return offset
+        return self._words[(self._entry + at) // 4]
 
     def _set(self, at: int, offset: int) -> None:
-        struct.pack_into("<I", self._memory, self._entry + at, offset)
+        """Write an offset whole, as a probe does: `struct` writes it byte by byte."""
+        self._words[(self._entry + at) // 4] = offset
 
     def room(self) -> int:
         """Bytes that can be put in one piece."""
@@ -57,11 +56,11 @@ class Ring:
         return data
 
 
-def serve(memory: mmap.mmap, base: int) -> None:
+def serve(memory: mmap.mmap, words: memoryview[int], base: int) -> None:
     """Move bytes until the end of the input."""
     while (block := memory.find(NAME)) < 0:
         select.select([], [], [], POLL_S)
-    up, down = (Ring(memory, block + at, base) for at in (UP_AT, DOWN_AT))
+    up, down = (Ring(memory, words, block + at, base) for at in (UP_AT, DOWN_AT))
     while True:
         room = down.room()
         if select.select([0] if room else [], [], [], POLL_S)[0]:
@@ -75,8 +74,13 @@ def serve(memory: mmap.mmap, base: int) -> None:
 
 def main() -> None:
     """Serve the file that the command line names."""
-    with Path(sys.argv[1]).open("r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
-        serve(memory, int(sys.argv[2], 0))
+    with (
+        Path(sys.argv[1]).open("r+b") as file,
+        mmap.mmap(file.fileno(), 0) as memory,
+        memoryview(memory) as data,
+        data.cast("I") as words,
+    ):
+        serve(memory, words, int(sys.argv[2], 0))
 
 
 if __name__ == "__main__":
