@@ -459,8 +459,7 @@ def _with_files(options: Sequence[str], overlays: Sequence[Path], confs: Sequenc
         prefix = f"-D{variable}="
         given = [word.removeprefix(prefix) for word in kept if word.startswith(prefix)]
         kept = [word for word in kept if not word.startswith(prefix)]
-        words = [
-            str(path) for path in files
-        ] + given  # The user's files come last, so they override the others.
+        # The user's files come last, so they override the others.
+        words = [str(path) for path in files] + given
         kept += [prefix + ";".join(words)] if words else []
     return tuple(kept)

@@ -43,15 +43,16 @@ def tvm() -> Any:  # noqa: ANN401 - TVM has no types
 
 
 @contextmanager
-def told_by_tvm(what: str) -> Iterator[None]:
-    """Context of calls to TVM: turns TVM's errors into ModelError, with the text `what` and TVM's first
-    line."""
+def told_by_tvm(
+    what: str, kind: type[HarnessError] = ModelError, next_step: str | None = None
+) -> Iterator[None]:
+    """Context of calls to TVM: turns TVM's errors into `kind`, with the text `what` and TVM's first line."""
     try:
         yield
     except HarnessError:
         raise
     except Exception as error:  # TVM raises errors of any class, its own and Python's.
-        raise ModelError(f"{what}: {first_line(error)}") from error
+        raise kind(f"{what}: {first_line(error)}", next_step=next_step) from error
 
 
 def first_line(error: Exception) -> str:

@@ -9,8 +9,8 @@ can be in one directory.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from importlib import import_module
 from math import inf
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from minrpc.errors import ConfigurationError
 from minrpc.library.toolset import Toolset, program_facts
-from minrpc.tvm.code.relax import first_line, is_relax, tvm
+from minrpc.tvm.code.relax import is_relax, told_by_tvm, tvm
 
 WORKLOADS: Final = "database_workload.json"
 RECORDS: Final = "database_tuning_record.json"
@@ -159,24 +159,11 @@ def _only(directory: Path, known: set[str]) -> str:
     return named[0]
 
 
-@contextmanager
-def _read(directory: Path) -> Iterator[None]:
+def _read(directory: Path) -> AbstractContextManager[None]:
     """Context of reading: turns TVM's errors into ConfigurationError."""
-    with _told(f"TVM {tvm().__version__} can't read {directory}", "remove it, and tune again"):
-        yield
+    what = f"TVM {tvm().__version__} can't read {directory}"
+    return told_by_tvm(what, ConfigurationError, "remove it, and tune again")
 
 
-@contextmanager
-def _written(directory: Path) -> Iterator[None]:
-    with _told(f"{directory} can't be written", "name another directory"):
-        yield
-
-
-@contextmanager
-def _told(what: str, next_step: str) -> Iterator[None]:
-    try:
-        yield
-    except ConfigurationError:
-        raise
-    except Exception as error:  # TVM raises errors of any class.
-        raise ConfigurationError(f"{what}: {first_line(error)}", next_step=next_step) from error
+def _written(directory: Path) -> AbstractContextManager[None]:
+    return told_by_tvm(f"{directory} can't be written", ConfigurationError, "name another directory")

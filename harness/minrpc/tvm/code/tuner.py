@@ -54,13 +54,10 @@ class Tuned:
 def functions_to_tune(model: Model, run: ModelRun) -> dict[str, list[int]]:
     """TVM's functions that take `SHARE` of a run or more, the slowest first, and their operators' numbers."""
     own = {str(var.name_hint) for var, function in model.lowered.functions.items() if not is_relax(function)}
-    shares = {
-        name: sum(run.share(run.operators[number]) for number in numbers)
-        for name, numbers in run.by_function().items()
-        if name in own
-    }
+    numbers = {name: found for name, found in run.by_function().items() if name in own}
+    shares = {name: sum(run.share(run.operators[at]) for at in found) for name, found in numbers.items()}
     slow = sorted((name for name in shares if shares[name] >= SHARE), key=lambda name: -shares[name])
-    return {name: run.by_function()[name] for name in slow}
+    return {name: numbers[name] for name in slow}
 
 
 def tune(
