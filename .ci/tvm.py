@@ -27,7 +27,7 @@ VERSIONS = {
     "0.27": ("0.27.0.post1", "0.1.14.post1"),
 }
 FURTHER = ("cloudpickle", "onnx", "onnxruntime", "psutil", "tflite", "tornado")
-FILES = ("test_tvm_today", "test_models", "test_tvm_tuning")
+FILES = ("device/test_tvm_today", "models/device/test_models", "models/device/test_tvm_tuning")
 
 # The feature that a test checks, by the beginning of its name, else by its file.
 SHOWS = {
@@ -96,7 +96,7 @@ def main() -> int:
             directory = Path(given.keep or temporary).absolute()
             python, report = environment(directory, version), Path(temporary) / f"{version}.xml"
             command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
-            command += [f"tests/device/{file}.py" for file in FILES] + ["--platform", given.platform]
+            command += [f"tests/{file}.py" for file in FILES] + ["--platform", given.platform]
             command += ["--load"] if given.load else []
             command += [one for one in further if one != "--"]
             print(f"TVM {version}: {' '.join(command)}", file=sys.stderr, flush=True)

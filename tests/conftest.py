@@ -39,6 +39,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--load", action="store_true", help="runs all rounds of the load tests in tests/device, not a part"
     )
+    parser.addoption(
+        "--hostile-s",
+        type=float,
+        default=0.2,
+        metavar="SECONDS",
+        help="CPU time of the server's hostile clients, in seconds (default %(default)s)",
+    )
+    parser.addoption("--hostile-seed", type=int, default=42, metavar="N", help="seed of these clients")
 
 
 def pytest_configure(config: pytest.Config) -> None:

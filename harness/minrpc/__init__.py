@@ -17,182 +17,110 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from minrpc.client import (
-        CpuTimeMeter,
-        DeviceInfo,
-        DeviceStats,
-        Measurer,
-        Meter,
-        RemoteArray,
-        RemoteFunction,
-        RemoteModule,
-        Session,
-        SystemLibrary,
-        TimeEvaluator,
-        TimingResult,
+        CpuTimeMeter as CpuTimeMeter,
+        DeviceInfo as DeviceInfo,
+        DeviceStats as DeviceStats,
+        Measurer as Measurer,
+        Meter as Meter,
+        RemoteArray as RemoteArray,
+        RemoteFunction as RemoteFunction,
+        RemoteModule as RemoteModule,
+        Session as Session,
+        SystemLibrary as SystemLibrary,
+        TimeEvaluator as TimeEvaluator,
+        TimingResult as TimingResult,
     )
-    from minrpc.client.filling import random_values
-    from minrpc.counters import QemuCounters, counters_for
-    from minrpc.counters.constant_time import ConstantTime, check_constant_time
-    from minrpc.counters.profile import Profile, profile_call
-    from minrpc.counters.secret_inputs import secret_inputs
-    from minrpc.errors import (
-        AmbiguousBoardError,
-        BoardBusyError,
-        BoardLostError,
-        BuildError,
-        CompileError,
-        ConfigurationError,
-        DeadlineError,
-        DeviceMemoryError,
-        DialectError,
-        EmulatorExitedError,
-        FlashError,
-        FunctionNotFoundError,
-        GuardError,
-        HarnessError,
-        LinkClosedError,
-        LinkerError,
-        LinkError,
-        LoadError,
-        MissingError,
-        ModelError,
-        ModuleError,
-        NoSuchBoardError,
-        NothingHeardError,
-        PortBusyError,
-        PortGoneError,
-        QemuMissingError,
-        QmpError,
-        RemoteError,
-        ResetError,
-        SessionError,
-        SessionTerminatedError,
-        TimerError,
-        ToolchainMissingError,
-        UndefinedSymbolsError,
-        WrongBoardError,
-        ZephyrMissingError,
+    from minrpc.client.filling import (
+        random_values as random_values,
     )
-    from minrpc.firmware import Firmware, build
+    from minrpc.counters import (
+        QemuCounters as QemuCounters,
+        counters_for as counters_for,
+    )
+    from minrpc.counters.constant_time import (
+        ConstantTime as ConstantTime,
+        check_constant_time as check_constant_time,
+    )
+    from minrpc.counters.profile import (
+        Profile as Profile,
+        profile_call as profile_call,
+    )
+    from minrpc.counters.secret_inputs import (
+        secret_inputs as secret_inputs,
+    )
+    from minrpc.errors import *  # noqa: F403
+    from minrpc.firmware import (
+        Firmware as Firmware,
+        build as build,
+    )
+    from minrpc.hardware import (
+        interrupt as interrupt,
+        interruptions as interruptions,
+        registers as registers,
+    )
+    from minrpc.host.wall import (
+        sandboxed as sandboxed,
+    )
     from minrpc.library import (
-        Address,
-        CFunction,
-        CFunctions,
-        CLibrary,
-        FirmwareFunctions,
-        LoadedLibrary,
-        StructValue,
-        fake,
-        fakes,
-        library_of,
-        measure,
-        out,
-        read,
-        time_evaluator,
-        types,
-        unload,
-        variables,
-        write,
+        Address as Address,
+        CFunction as CFunction,
+        CFunctions as CFunctions,
+        CLibrary as CLibrary,
+        FirmwareFunctions as FirmwareFunctions,
+        LoadedLibrary as LoadedLibrary,
+        Placed as Placed,
+        StructValue as StructValue,
+        allow_kept_pointers as allow_kept_pointers,
+        fake as fake,
+        fakes as fakes,
+        library_of as library_of,
+        measure as measure,
+        out as out,
+        place as place,
+        read as read,
+        time_evaluator as time_evaluator,
+        types as types,
+        unload as unload,
+        variables as variables,
+        write as write,
     )
-    from minrpc.pipeline import Device, connect, lacking, open_device, open_devices
-    from minrpc.running import RunningDevice, start
-    from minrpc.targets import PLATFORMS, Platform, Target
-    from minrpc.timing import DeviceClock, Measurement, Sample
+    from minrpc.pipeline import (
+        Device as Device,
+        connect as connect,
+        lacking as lacking,
+        open_device as open_device,
+        open_devices as open_devices,
+    )
+    from minrpc.pipeline.debugging import (
+        debug as debug,
+    )
+    from minrpc.publish.pages import (
+        write_page as write_page,
+    )
+    from minrpc.publish.recording import (
+        CallOptions as CallOptions,
+        CallRecord as CallRecord,
+        record_call as record_call,
+        run_of_calls as run_of_calls,
+    )
+    from minrpc.running import (
+        RunningDevice as RunningDevice,
+        start as start,
+    )
+    from minrpc.targets import (
+        PLATFORMS as PLATFORMS,
+        Platform as Platform,
+        Target as Target,
+    )
+    from minrpc.timing import (
+        DeviceClock as DeviceClock,
+        Measurement as Measurement,
+        Sample as Sample,
+    )
 
+    __all__: list[str]
     __version__: str
     """Version of the installed package, such as "0.1.0"."""
-
-__all__ = [
-    "PLATFORMS",
-    "Address",
-    "AmbiguousBoardError",
-    "BoardBusyError",
-    "BoardLostError",
-    "BuildError",
-    "CFunction",
-    "CFunctions",
-    "CLibrary",
-    "CompileError",
-    "ConfigurationError",
-    "ConstantTime",
-    "CpuTimeMeter",
-    "DeadlineError",
-    "Device",
-    "DeviceClock",
-    "DeviceInfo",
-    "DeviceMemoryError",
-    "DeviceStats",
-    "DialectError",
-    "EmulatorExitedError",
-    "Firmware",
-    "FirmwareFunctions",
-    "FlashError",
-    "FunctionNotFoundError",
-    "GuardError",
-    "HarnessError",
-    "LinkClosedError",
-    "LinkError",
-    "LinkerError",
-    "LoadError",
-    "LoadedLibrary",
-    "Measurement",
-    "Measurer",
-    "Meter",
-    "MissingError",
-    "ModelError",
-    "ModuleError",
-    "NoSuchBoardError",
-    "NothingHeardError",
-    "Platform",
-    "PortBusyError",
-    "PortGoneError",
-    "Profile",
-    "QemuCounters",
-    "QemuMissingError",
-    "QmpError",
-    "RemoteArray",
-    "RemoteError",
-    "RemoteFunction",
-    "RemoteModule",
-    "ResetError",
-    "RunningDevice",
-    "Sample",
-    "Session",
-    "SessionError",
-    "SessionTerminatedError",
-    "StructValue",
-    "SystemLibrary",
-    "Target",
-    "TimeEvaluator",
-    "TimerError",
-    "TimingResult",
-    "ToolchainMissingError",
-    "UndefinedSymbolsError",
-    "WrongBoardError",
-    "ZephyrMissingError",
-    "build",
-    "check_constant_time",
-    "connect",
-    "counters_for",
-    "fake",
-    "fakes",
-    "lacking",
-    "library_of",
-    "measure",
-    "open_device",
-    "open_devices",
-    "out",
-    "profile_call",
-    "random_values",
-    "read",
-    "secret_inputs",
-    "start",
-    "time_evaluator",
-    "types",
-    "unload",
-    "variables",
-    "write",
-]
 
 _EXPORTS: Final[Mapping[str, tuple[str, ...]]] = {
     "minrpc.client": (
@@ -221,6 +149,8 @@ _EXPORTS: Final[Mapping[str, tuple[str, ...]]] = {
         "Firmware",
         "build",
     ),
+    "minrpc.hardware": ("interrupt", "interruptions", "registers"),
+    "minrpc.host.wall": ("sandboxed",),
     "minrpc.library": (
         "Address",
         "CFunction",
@@ -228,12 +158,15 @@ _EXPORTS: Final[Mapping[str, tuple[str, ...]]] = {
         "CLibrary",
         "FirmwareFunctions",
         "LoadedLibrary",
+        "Placed",
         "StructValue",
+        "allow_kept_pointers",
         "fake",
         "fakes",
         "library_of",
         "measure",
         "out",
+        "place",
         "read",
         "time_evaluator",
         "types",
@@ -248,6 +181,9 @@ _EXPORTS: Final[Mapping[str, tuple[str, ...]]] = {
         "open_device",
         "open_devices",
     ),
+    "minrpc.pipeline.debugging": ("debug",),
+    "minrpc.publish.pages": ("write_page",),
+    "minrpc.publish.recording": ("CallOptions", "CallRecord", "record_call", "run_of_calls"),
     "minrpc.running": (
         "RunningDevice",
         "start",
@@ -264,12 +200,14 @@ _EXPORTS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
 }
 _HOMES: Final = {name: home for home, names in _EXPORTS.items() for name in names}
+_ERRORS: Final = "minrpc.errors"
 
 
 def __getattr__(name: str) -> object:
     if name == "__version__":
         return import_module("minrpc.reports.document").package_version()
-    home = _HOMES.get(name) or (name in __all__ and name.endswith("Error") and "minrpc.errors")
-    if not home:
+    if name == "__all__":
+        return [*_HOMES, *(error for error in vars(import_module(_ERRORS)) if error.endswith("Error"))]
+    if name not in _HOMES and not name.endswith("Error"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(home), name)
+    return getattr(import_module(_HOMES.get(name, _ERRORS)), name)

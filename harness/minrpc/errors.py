@@ -171,10 +171,10 @@ class NoSuchBoardError(ConfigurationError):
     """The user's Zephyr has no board of that name."""
 
 
-class ModelError(ConfigurationError):
-    """A model can't run as straight code on a device."""
+class ProgramFileError(ConfigurationError):
+    """A program, an object or an archive can't be read: it is another kind of file, damaged or cut off."""
 
-    default_next_step = "docs/tvm.md lists the operators that a model may have"
+    default_next_step = "build it again, or name another file"
 
 
 class ModuleError(ConfigurationError):
@@ -298,6 +298,12 @@ class SessionTerminatedError(SessionError):
     default_next_step = "open the device again; if it reboots by itself, its console shows the reason"
 
 
+class SessionEndedError(SessionError, ValueError):
+    """An array, a function or a library belongs to a session that has ended."""
+
+    default_next_step = "load the library again, and make its arrays again"
+
+
 class RemoteError(HarnessError):
     """The device answered a request with an exception. `text` is the device's."""
 
@@ -327,12 +333,24 @@ class GuardError(RemoteError):
     default_next_step = "correct the function, or the count in its call; the session goes on"
 
 
+class AccessError(GuardError):
+    """A function accessed memory that it may not use, on a device that was opened with `check="memory"`."""
+
+    default_next_step = "correct the function; its results are not taken, and the session goes on"
+
+
 class LoadError(HarnessError):
     """Code can't be loaded into this device."""
 
     default_next_step = (
         "build its firmware with -DMINRPC_CODE_LOADING=ON, on Zephyr with CONFIG_MINRPC_CODE_LOADING=y"
     )
+
+
+class RegisterError(HarnessError):
+    """C accessed a register that Python can't answer, or the target can't trap accesses."""
+
+    default_next_step = "name the register's peripheral in minrpc.registers, or correct the C code"
 
 
 class LinkError(HarnessError):

@@ -20,8 +20,9 @@ class Traffic(NamedTuple):
 class MeteredTransport:
     """`inner`, with its bytes counted.
 
-    replays: nothing is sent, and each read gives the last answer again. A call then makes no system call: its
-        time is this program's own, without link, device and kernel.
+    replays: nothing is sent, and the reads after a write give the last answer again, in the same pieces, and
+        then nothing. A call then makes no system call: its time is this program's own, without link, device
+        and kernel.
     """
 
     def __init__(self, inner: Transport) -> None:
@@ -29,13 +30,16 @@ class MeteredTransport:
         self.replays = False
         self._inner = inner
         self._sent = self._received = 0
-        self._answer = b""
+        self._answer: list[bytes] = []
+        self._given = 0
 
     def write(self, data: bytes, timeout_s: float) -> None:
         """Does the same as `Transport.write`. Bytes that a slow far end has not taken are written again,
         and counted once."""
+        self._given = 0
         if self.replays:
             return
+        self._answer.clear()
         try:
             self._inner.write(data, timeout_s)
         except DeadlineError as error:
@@ -45,10 +49,13 @@ class MeteredTransport:
 
     def read(self, timeout_s: float) -> bytes:
         """Does the same as `Transport.read`."""
-        if not self.replays:
-            self._answer = self._inner.read(timeout_s)
-            self._received += len(self._answer)
-        return self._answer
+        if self.replays:
+            self._given += 1
+            return self._answer[self._given - 1] if self._given <= len(self._answer) else b""
+        data = self._inner.read(timeout_s)
+        self._answer += [data] if data else []
+        self._received += len(data)
+        return data
 
     def close(self) -> None:
         """Does the same as `Transport.close`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ READY: Final = b"!"
 _START_S: Final = 30.0
 # The longest pause of a link before the run fails.
 _STALL_MS: Final = 60_000
+# Seconds for all pings of one kind; a blocking read has no limit of its own.
+_PINGS_S: Final = 600
 # The largest count of a command.
 _MOST: Final = 2**32 - 1
 
@@ -123,6 +126,7 @@ class Raw:
         return self
 
     def __exit__(self, *_: object) -> None:
+        signal.alarm(0)
         os.set_blocking(self._fd, False)
 
     def echo_all(self) -> None:
@@ -132,8 +136,10 @@ class Raw:
     def pings(self, data: bytes) -> Callable[[], None]:
         """A function that writes `data` and reads as many bytes back, each a blocking system call.
 
-        The device must echo: see `echo_all`.
+        The device must echo: see `echo_all`. Raises HarnessError if bytes are lost, some minutes later.
         """
+        signal.signal(signal.SIGALRM, self._stalled)
+        signal.alarm(_PINGS_S)
         os.set_blocking(self._fd, True)
         return partial(self._ping, data)
 
@@ -150,6 +156,9 @@ class Raw:
         left = len(data)
         while left > 0:
             left -= len(os.read(self._fd, MAX_READ))
+
+    def _stalled(self, *_: object) -> None:
+        raise HarnessError(f"the raw link of {self.running.name} stopped: bytes of an echo are lost")
 
     def _streams(self, data: bytes, size: int) -> Callable[[], None]:
         os.set_blocking(self._fd, False)

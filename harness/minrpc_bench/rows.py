@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from minrpc_bench.paired import Paired
 
-Group = Literal["round trip", "copy", "start", "size", "instructions", "counters", "load"]
+Group = Literal["round trip", "copy", "start", "size", "instructions", "counters", "load", "wall", "serve"]
 Verdict = Literal["met", "missed", ""]
 
 

@@ -16,7 +16,7 @@ from minrpc.errors import HarnessError
 from minrpc.firmware.toolchain import compiler_version
 from minrpc.targets import Target
 
-from minrpc_bench import copies, instructions, loads, plugin_cost, round_trip, sizes, starts
+from minrpc_bench import copies, instructions, loads, plugin_cost, round_trip, service, sizes, starts, wall
 from minrpc_bench.peers import Peers, build_peers
 from minrpc_bench.rows import Group, Report, Row
 
@@ -30,6 +30,8 @@ _MEASURES: Final[dict[Group, Callable[[Peers, int], list[Row]]]] = {
     "load": loads.measure,
     "instructions": lambda peers, _: instructions.measure(peers),
     "counters": lambda peers, _: plugin_cost.measure(peers),
+    "wall": lambda peers, _: wall.measure(peers),
+    "serve": service.measure,
 }
 
 

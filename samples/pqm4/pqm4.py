@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import csv
 import re
+import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 _ROOTS = ("", "mupq/", "mupq/pqclean/")
 _FOR_OTHER_PROCESSORS = {"avx", "avx2", "sse", "vec", "aesni", "aarch64"}
@@ -20,6 +21,7 @@ _OPERATIONS = {
 _TITLES = {"kem": "Key Encapsulation Schemes", "sign": "Signature Schemes"}
 _HEAD = ("Scheme", "Implementation")
 FUNCTIONS = ("generate", "produce", "consume")
+DEFAULT_COMPILER = "arm-none-eabi-gcc"
 
 
 @dataclass(frozen=True)
@@ -131,13 +133,22 @@ def write_csv(path: Path, rows: Iterable[Row]) -> None:
             for row in (row for row in whole if row["kind"] == kind):
                 table.writerow([row["scheme"], row["implementation"], *row["size"], sum(row["size"])])
         table.writerow(["Results"])
-        table.writerow(
-            [*_HEAD, "Result", "Answer", "Constant time", *(f"{name} [instructions]" for name in FUNCTIONS)]
-        )
+        columns = ("Result", "Answer", "Constant time", *(f"{name} [instructions]" for name in FUNCTIONS))
+        table.writerow([*_HEAD, *columns, "Compiler", "Linked with"])
         for row in known:
             numbers = [] if row["failed"] else [row[name]["instructions"] for name in FUNCTIONS]
             told = [row["failed"] or "passed", _answer(row, whole), row.get("constant_time", "")]
-            table.writerow([row["scheme"], row["implementation"], *told, *numbers])
+            linked = " ".join(row.get("linked", ())) or "the firmware's C library: mem* byte by byte"
+            table.writerow(
+                [
+                    row["scheme"],
+                    row["implementation"],
+                    *told,
+                    *(numbers or [""] * 3),
+                    row.get("compiler", ""),
+                    linked,
+                ]
+            )
 
 
 def _answer(row: Row, whole: Sequence[Row]) -> str:
@@ -146,3 +157,57 @@ def _answer(row: Row, whole: Sequence[Row]) -> str:
     if row["failed"] or len(digests) < 2:
         return ""
     return "that of all implementations" if len(set(digests)) == 1 else "not that of all implementations"
+
+
+class Compared(NamedTuple):
+    """A function's published and estimated cycles. chosen: one of the third that numbers may be chosen on."""
+
+    scheme: str
+    implementation: str
+    function: str
+    published: int
+    estimated: int
+    chosen: bool
+
+    @property
+    def error(self) -> float:
+        """Percent of the published cycles."""
+        return 100 * (self.estimated / self.published - 1)
+
+
+def comparison(table: str, rows: Iterable[Row]) -> list[Compared]:
+    """The functions of `rows` whose published least and most lie within 1 % of the mean: others reject at
+    random. table: the text of pqm4's benchmarks.csv."""
+    known = {(row["scheme"], row["implementation"]): row for row in rows if not row["failed"]}
+    found = []
+    for number, (scheme, name, at, mean) in enumerate(_steady(table)):
+        row = known.get((scheme, name))
+        if row is not None:
+            estimated = row[FUNCTIONS[at]]["cycles"]
+            function = _OPERATIONS[row["kind"]][at]
+            found.append(Compared(scheme, name, function, mean, estimated, number % 3 == 0))
+    return found
+
+
+def _steady(table: str) -> Iterator[tuple[str, str, int, int]]:
+    """Scheme, implementation, place of the function and its mean, in the table's order."""
+    for line in csv.reader(table.partition("Memory Evaluation")[0].splitlines()):
+        scheme, _, executions = line[0].partition(" (") if line else ("", "", "")
+        if executions:
+            for at in range(len(FUNCTIONS)):
+                mean, least, most = map(int, line[2 + 3 * at : 5 + 3 * at])
+                if max(mean - least, most - mean) <= mean / 100:
+                    yield scheme, line[1], at, mean
+
+
+def summary(compared: Sequence[Compared]) -> str:
+    """The errors of functions in a line: number, mean, bias, 90th percentile, largest."""
+    if not compared:
+        return "no function"
+    errors = [item.error for item in compared]
+    sizes = sorted(map(abs, errors))
+    ninth = sizes[min(len(sizes) - 1, 9 * len(sizes) // 10)]
+    return (
+        f"{len(errors)} functions: mean error {statistics.mean(sizes):.1f} %, "
+        f"bias {statistics.mean(errors):+.1f} %, 90 % within {ninth:.1f} %, largest {sizes[-1]:.1f} %"
+    )

@@ -12,11 +12,15 @@ from minrpc import (
     LoadedLibrary,
     RunningDevice,
     SystemLibrary,
+    connect,
     library_of,
 )
+from minrpc.client import LentTransport
+from minrpc.transport import Faults, LossyTransport
 
 Amount = Callable[[int, int], int]
 Load = Callable[..., LoadedLibrary]
+MakeLossy = Callable[..., tuple[Device, LossyTransport]]
 
 
 @pytest.fixture
@@ -69,3 +73,22 @@ def load(load: Callable[..., CFunctions], device: Device, need_memory: Callable[
     except FunctionNotFoundError:
         pytest.skip("its firmware takes no code")
     return lambda *sources, **given: library_of(load(*sources, **given))
+
+
+@pytest.fixture
+def lossy(running_device: RunningDevice) -> MakeLossy:
+    """Makes a client whose link to the device has faults."""
+
+    def make(faults: Faults, seed: int, *, resend: bool, timeout_s: float) -> tuple[Device, LossyTransport]:
+        transport = LossyTransport(LentTransport(running_device.transport), faults, seed)
+        device = connect(
+            running_device,
+            transport=transport,
+            call_timeout_s=timeout_s,
+            session_timeout_s=60.0,
+            resend=resend,
+            direct=False,
+        )
+        return device, transport
+
+    return make

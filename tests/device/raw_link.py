@@ -5,29 +5,20 @@ from itertools import count
 
 from minrpc import DeviceInfo, RunningDevice
 from minrpc.host import Deadline, read_before, write_before
-from minrpc.wire import (
-    Argument,
-    CallFunc,
+from minrpc.wire.framing import encode_frame
+from minrpc.wire.replies import RemoteException, Reply, Return, decode_reply
+from minrpc.wire.requests import CallFunc, Request, encode_request, get_global_func
+from minrpc.wire.session import (
     ClientSession,
-    Dialect,
-    Handle,
     Log,
     MessageType,
-    Module,
     Packet,
-    RemoteException,
-    Reply,
-    Request,
-    Return,
     SessionEvent,
     SessionState,
     Terminated,
-    decode_reply,
-    encode_frame,
     encode_message,
-    encode_request,
-    get_global_func,
 )
+from minrpc.wire.values import Argument, Dialect, Handle, Module
 
 TIMEOUT_S = 60.0
 

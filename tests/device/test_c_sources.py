@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -180,6 +181,32 @@ def test_handles_and_what_is_behind_a_pointer(device: Device, load: Load, tmp_pa
     assert library["unit_gain"].with_timeout(60)(unit) == -7
     with pytest.raises(ValueError, match="more than 0 seconds"):
         library["unit_gain"].with_timeout(0)
+
+
+def test_members_that_are_set_on_the_device(load: Load) -> None:
+    """A struct that was read is the device's: members, bit fields, whole arrays. Const and elements are
+    refused."""
+    lib = load(Path(__file__).with_name("c") / "context.c", fakes="zero")
+    uart = lib.variables.uart
+    uart.sr = 100
+    lib.variables["uart"].write({**{name: getattr(uart, name) for name in dir(uart)}, "low": 31})
+    uart.high = 3
+    uart.fifo = b"abcd"
+    assert str(lib.variables.uart) == "uart(sr=100, dr=2, low=31, high=3, fifo=[ 97,  98,  99, 100])"
+    with pytest.raises(ValueError, match="read-only"):
+        uart.fifo[0] = 1
+    with pytest.raises(TypeError, match=r"uart\.sr is const"):
+        lib.variables.reset_values.sr = 1
+    with pytest.raises(TypeError, match=r"uart\.sr is const"):
+        lib.read(lib["reset"]()).sr = 1
+    bank = lib["bank"](1)
+    lib.read(bank).dr = 7
+    assert [lib.read(bank).dr, lib.read(lib["bank"](0)).dr] == [7, 0]
+    banks = lib.variables.banks
+    banks[0].sr = 8
+    copied = copy.copy(banks[0])
+    copied.sr = 9
+    assert [item.sr for item in lib.variables.banks] == [8, 0]
 
 
 def test_objects(load: Load, compiled: Callable[[str, str], Path]) -> None:

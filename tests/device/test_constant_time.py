@@ -143,6 +143,25 @@ def test_a_float_that_software_narrows_on_its_way_is_refused(checked: Checked, t
         assert verdict("of", np.float32(0)).partition(",")[0] in ("True", refused)
 
 
+def test_a_secret_in_an_it_block_is_a_perhaps(checked: Checked, tmp_path: Path) -> None:
+    """It takes no other path, and may take another time."""
+    if "code_loading" not in checked.device.info().options:
+        pytest.skip("its firmware takes no code")
+    (tmp_path / "pick.c").write_text(
+        "#ifdef __thumb2__\n"
+        "int has_it(void) { return 1; }\n"
+        'int pick(int a, int b) { __asm__ volatile("cmp %0, #3\\n it eq\\n sdiveq %0, %1, %0"'
+        ' : "+r"(a) : "r"(b) : "cc"); return a; }\n'
+        "#else\nint has_it(void) { return 0; }\nint pick(int a, int b) { return a ^ b; }\n#endif\n"
+    )
+    with library_of(checked.device.load(tmp_path / "pick.c")) as library:
+        given = [[secret, 12345] for secret in (3, 4)]
+        result = check_constant_time(checked.device, checked.counters, "pick", given, library)
+        assert result.perhaps == (library["has_it"]() == 1)
+    assert bool(result) != result.perhaps
+    assert str(result).startswith("perhaps: ") == result.perhaps
+
+
 LEAKS = Path(__file__).parent / "c" / "leaks.c"
 KEY = np.zeros(16, np.uint8)
 MESSAGE = np.array([0x11 * number for number in range(16)], np.uint8)

@@ -20,10 +20,13 @@ from minrpc import (
     build,
     connect,
     counters_for,
+    library_of,
     open_device,
     start,
 )
 from minrpc.counters import Counts
+from minrpc.counters.coverage import covered_lines
+from minrpc.counters.plugin_build import api_of, qemu_version
 
 from tests.device.timing_rig import TICKS
 
@@ -40,7 +43,7 @@ class Counted(NamedTuple):
     @property
     def least(self) -> tuple[int, int]:
         """Ticks and instructions of the shortest repeat, which has no interrupt."""
-        cycles = [sample.cycles for sample in self.measurement.samples]
+        cycles = [sample.ticks for sample in self.measurement.samples]
         return min(cycles), self.batches[cycles.index(min(cycles))]
 
 
@@ -74,12 +77,61 @@ def counting(image: Firmware) -> Iterator[Counting]:
         yield Counting(device.system_lib(), counters)
 
 
+def test_lines_of_skipped_instructions_are_not_covered(image: Firmware, tmp_path: Path) -> None:
+    """Perhaps covered, where QEMU shows no flags: the compiler puts the line into an IT block."""
+    if image.target.platform.core not in ("cortex-m3", "cortex-m4"):
+        pytest.skip("for Thumb with IT")
+    source = tmp_path / "twice.c"
+    source.write_text("int twice(int x)\n{\n\tif (x < 0)\n\t\treturn -2 * x;\n\treturn x + 1;\n}\n")
+    exact = api_of(qemu_version(image.target.platform.qemu)) > 1
+    with (
+        counters_for(image.elf) as counters,
+        start(image, counters=counters) as running,
+        connect(running) as device,
+    ):
+        library = library_of(device.load(source, flags=["-Os"]))
+
+        def count_of_line_4() -> int | None:
+            lines = covered_lines(counters.image, counters.executed_by_code(), Path)
+            return lines[str(source)][4]
+
+        assert library["twice"](5) == 6
+        assert count_of_line_4() == (0 if exact else None)
+        assert library["twice"](-5) == 10
+        assert count_of_line_4() == (1 if exact else None)
+
+
 def test_the_plugin_takes_none_of_the_guests_time(image: Firmware) -> None:
     with counting(image) as counted:
         ticks, _ = counted.spin(ROUNDS).least
     with start(image) as running, connect(running) as device:
         plain = device.system_lib().measure("spin", number=1, repeat=5)(ROUNDS)
-    assert abs(ticks - min(sample.cycles for sample in plain.samples)) <= 1
+    assert abs(ticks - min(sample.ticks for sample in plain.samples)) <= 1
+
+
+@pytest.mark.parametrize("form", ["native", "packed"])
+def test_a_net_count_is_the_function_s_own_less_an_empty_function_s(
+    image: Firmware, tmp_path: Path, form: str
+) -> None:
+    """A function of the runtime's form, and a loaded one, which has TVM's: their calls differ in cost."""
+    source = tmp_path / "inc.c"
+    source.write_text("int next(int x) { return x + 1; }\n")
+    with (
+        counters_for(image.elf, flow=True, memory=True) as counters,
+        start(image, counters=counters) as running,
+        connect(running) as device,
+    ):
+        if form == "native":
+            measurer = device.system_lib().measure("inc", number=100, counters="all")
+        else:
+            measurer = library_of(device.load(source)).measure("next", number=100, counters="all")
+        found = measurer(1)
+    net = found.net()
+    # An empty function returns a constant. The conversion of a loaded function's arguments is in no profile.
+    least = found.inclusive["instructions"] - 5
+    most = found.inclusive["instructions"] + (60 if form == "packed" else 0)
+    assert least <= net.counter_per_call("instructions") <= most
+    assert all(net.counter_per_call(name) >= 0 for name in ("loads", "stores", "branches"))
 
 
 def test_each_batch_is_counted(image: Firmware) -> None:
@@ -128,7 +180,7 @@ def test_instructions_are_the_time(image: Firmware, own_shift: int) -> None:
     """The difference in time of two measurements is the difference of their instructions, to the tick."""
     with counting(image) as counted:
         (short_ticks, short), (long_ticks, long) = (counted.spin(n).least for n in (0, ROUNDS))
-        hz = counted.spin(0).measurement.clock.cycles_hz
+        hz = counted.spin(0).measurement.clock.ticks_hz
     assert long - short > ROUNDS
     assert abs((long_ticks - short_ticks) - (long - short) * 2**own_shift * hz / 1e9) <= TICKS
 

@@ -55,10 +55,23 @@ _M3: Final[dict[str, Cycles]] = {
     "access_straddles": 1 + (1 + 2) + 1,
     "straddles_behind_access": 2 + (1 + 1) + 1,
     "data_straddles": 1 + 1 + 1,
+    "unaligned_word": 2 + 2,
+    "unaligned_half": 2 + 1,
+    "word_at_odd_half": 2 + 1,
+    "unaligned_store": (1, 1 + 2),
+    "unaligned_half_store": (1, 1 + 1),
     "if_then": 1 + 1 + 1,
     "table_branch": 2 + 3,
     "call": (1 + 1) + (1 + 3) + (1 + 1),
     "pop_pc": 1 + 1 + (1 + 1) + (1 + 1 + 3),
+}
+_M4: Final[dict[str, Cycles]] = {
+    "mla": 1,
+    "mul_long": 1,
+    "mla_long": 1,
+    "load_to_address": 2 + 1 + 2,
+    "table_branch": 2 + 2,
+    "call": (1 + 1) + (1 + 2) + (1 + 1),
 }
 _FPU: Final[dict[str, Cycles]] = {
     "fp_add": 2,
@@ -96,6 +109,11 @@ _CV32E40P: Final[dict[str, Cycles]] = {
     "load": 1,
     "load_used": 1 + 1 + 1,
     "store": 1,
+    "unaligned_word": 1 + 1,
+    "half_in_word": 1,
+    "unaligned_half": 1 + 1,
+    "unaligned_store": 1 + 1,
+    "unaligned_half_store": 1 + 1,
     "jump": 2,
     "branch": 3,
     "branch_not_taken": 1 + 1,
@@ -103,7 +121,7 @@ _CV32E40P: Final[dict[str, Cycles]] = {
     "csr": 1,
 }
 _ROUNDS: Final[dict[str, tuple[int, dict[str, Cycles]]]] = {
-    "cortex-m4": (1 + 1, {**_M3, "mla": 1, "mul_long": 1, "mla_long": 1, **_FPU}),
+    "cortex-m4": (1 + 1, {**_M3, **_M4, **_FPU}),
     "cortex-m3": (1 + 1, _M3),
     "cortex-m0": (3, _M0),
     "cortex-m0plus": (2, {**_M0, "branch": 2, "call": 3 + 2 + 2, "pop_pc": 1 + 1 + (1 + 1) + (3 + 1)}),
@@ -117,10 +135,15 @@ _ROUNDS: Final[dict[str, tuple[int, dict[str, Cycles]]]] = {
             },
             "mul": 3,
             "mul_high": 4,
-            "divide": (2, 38),
+            "divide": (2, 37),
             "load": 2,
             "load_used": 2 + 1,
             "store": 2,
+            "unaligned_word": 2 + 1,
+            "half_in_word": 2,
+            "unaligned_half": 2 + 1,
+            "unaligned_store": 2 + 1,
+            "unaligned_half_store": 2 + 1,
         },
     ),
 }
@@ -205,7 +228,7 @@ _OPERANDS: Final[dict[str, dict[tuple[str, int, int], int]]] = {
         ("signed_division", 5, 0xFFFFFFFD): 3 + 29,
         ("signed_remainder", 5, 3): 3 + 30,
     },
-    "ibex": {("unsigned_division", 9, 3): 38, ("signed_remainder", 9, 0): 2},
+    "ibex": {("unsigned_division", 9, 3): 37, ("signed_remainder", 9, 0): 2},
 }
 
 
@@ -250,7 +273,7 @@ def test_a_division_on_a_condition_may_take_a_cycle(image: Firmware) -> None:
     with open_device(image.changed(counters=True)) as device:
         library = library_of(device.load(LOOPS, flags=["-O1"]))
         least, most = a_round(library, "skipped_division", 100, 7)
-    assert (least - 3 - 2, most - 3 - 2) == (1, 12)
+    assert (least - 3 - 2, most - 3 - 2) == (1, 1 if reads_operands(image) else 12)
 
 
 def test_sums_by_line_by_function_and_of_the_batch_are_equal(image: Firmware) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from minrpc import Device, Firmware, RemoteError
 from minrpc.client import memory as copies
-from minrpc.wire import DataType, DLTensor
+from minrpc.wire.dtypes import DataType
+from minrpc.wire.values import DLTensor
 
 BYTES = DataType(1, 8)
 
@@ -66,7 +67,7 @@ def test_freed_memory_is_refused(direct: Device) -> None:
     address = copies.allocate(direct.rpc, DLTensor(0, BYTES, (64,)))
     tensor = DLTensor(address, BYTES, (64,))
     copies.upload(direct.rpc, tensor, memoryview(bytes(64)))
-    from minrpc.wire import free_data
+    from minrpc.wire.requests import free_data
 
     direct.rpc.syscall(free_data(address), "free")
     with pytest.raises(RemoteError, match="no live"):
@@ -88,7 +89,7 @@ def test_times_are_equal_to_a_tick(direct: Device, image: Firmware) -> None:
         x = direct.array(np.arange(256, dtype=np.float32))
         y = direct.empty((256,), np.float32)
         measured = direct.system_lib().measure("add", number=10, repeat=3)(x, x, y)
-        return min(sample.cycles for sample in measured.samples)
+        return min(sample.ticks for sample in measured.samples)
 
     with_memory = cycles()
     direct.direct = False

@@ -18,19 +18,19 @@ from minrpc import (
     DialectError,
     HarnessError,
     LoadedLibrary,
-    RunningDevice,
     UndefinedSymbolsError,
-    connect,
     fake,
 )
-from minrpc.client import LentTransport
 from minrpc.library import FakeFunction
 from minrpc.plugin.shared import SharedDevice
-from minrpc.transport import Faults, LossyTransport
+from minrpc.transport import Faults
+
+from tests.device.conftest import MakeLossy
 
 Load = Callable[..., LoadedLibrary]
 HAL = Path(__file__).with_name("c") / "hal.c"
 SENSOR, FRAME = HAL.with_name("sensor.c"), HAL.with_name("frame.c")
+OLD, CONTEXT = HAL.with_name("old.c"), HAL.with_name("context.c")
 
 
 @pytest.fixture
@@ -97,6 +97,9 @@ def test_mocks_and_arrays(load: Load) -> None:
         },
     )
     assert [hal["send"](4), hal["send"](0)] == [3, -1]
+    with pytest.raises(AssertionError, match="hal_write is called again, call 3: its results have ended"):
+        hal["send"](1)
+    assert write.call_args_list.pop() == call(7, b"\0", 1)
     write.assert_has_calls([call(7, b"\0\1\4\x09", 4), call(7, b"", 0)])
     data = np.zeros(4, np.uint8)
     assert hal["receive"](data, 3) == 2
@@ -119,7 +122,7 @@ def test_an_exception_is_the_caller_s(hal: LoadedLibrary) -> None:
     of(hal, "hal_is_ready").answer = fails
     with pytest.raises(LookupError, match="no such pin") as caught:
         hal["polled"](1000)
-    assert "fails" in [entry.name for entry in caught.traceback]
+    assert [entry.name for entry in caught.traceback] == ["test_an_exception_is_the_caller_s", "fails"]
     assert len(of(hal, "hal_is_ready").calls) == 3
     of(hal, "hal_is_ready").answer = lambda: True
     assert hal["polled"](1000) == 0
@@ -143,7 +146,7 @@ def test_results_that_do_not_fit(hal: LoadedLibrary, given: Callable[[], object]
 
 def test_the_device_waits_meanwhile(hal: LoadedLibrary, device: Device) -> None:
     """While the device waits, it refuses other requests; memory can be read and written."""
-    of(hal, "hal_millis").answer = lambda: hal["polled"](1)
+    of(hal, "hal_millis").answer = lambda: device.system_lib()["inc"](1)
     with pytest.raises(ConfigurationError, match="hal_millis runs in Python, and the device waits"):
         hal["elapsed"](0)
     of(hal, "hal_millis").answer = lambda: device.info().timer_hz
@@ -153,6 +156,35 @@ def test_the_device_waits_meanwhile(hal: LoadedLibrary, device: Device) -> None:
     with pytest.raises(ConfigurationError, match="elapsed is not timed: it calls hal_millis"):
         hal.measure("elapsed")(0)
     assert hal["elapsed"](0) == 5
+
+
+PACKED = """
+typedef union { void *p; long long i; } value;
+
+int through(value *args, int *codes, int count, value *result, int *code, void *resource)
+{
+	const struct { void *data; int device[2]; int ndim; } *tensor = args[0].p;
+	unsigned (*asked)(void) = args[1].p;
+	int before = tensor->ndim + *(unsigned char *)tensor->data;
+	unsigned told = asked();
+
+	(void)codes, (void)count, (void)resource;
+	result->i = told + before - tensor->ndim - *(unsigned char *)tensor->data;
+	*code = 0;
+	return 0;
+}
+"""
+
+
+def test_an_answer_leaves_a_packed_function_s_tensors(
+    hal: LoadedLibrary, device: Device, tmp_path: Path
+) -> None:
+    """An answer arrives behind the decoded arguments of the call, not over them."""
+    (tmp_path / "packed.c").write_text(PACKED)
+    library = device.load_tvm(tmp_path / "packed.c")
+    of(hal, "hal_millis").answer = lambda: 42
+    asked = hal.symbols.addresses["hal_millis"]
+    assert library.packed("through")(device.array([[9]], np.uint8), asked) == 42
 
 
 CRITICAL = """
@@ -229,17 +261,10 @@ def test_a_new_session_ends_the_function(hal: LoadedLibrary, device: Device) -> 
 
 
 @pytest.mark.once
-def test_over_a_link_that_loses_bytes(load: Load, running_device: RunningDevice) -> None:
+def test_over_a_link_that_loses_bytes(load: Load, lossy: MakeLossy) -> None:
     """Each call in C calls its fake exactly once, in order, and the fake's writes arrive."""
-    transport = LossyTransport(LentTransport(running_device.transport), Faults.spread(0.002), seed=5)
-    with connect(
-        running_device,
-        transport=transport,
-        call_timeout_s=60.0,
-        session_timeout_s=60.0,
-        resend=True,
-        direct=False,
-    ) as device:
+    device, transport = lossy(Faults.spread(0.002), 5, resend=True, timeout_s=60.0)
+    with device:
         hal = device.load(
             HAL,
             fakes={
@@ -320,6 +345,43 @@ def test_what_can_not_be_a_fake(load: Load) -> None:
             load(HAL, fakes={**fakes, "*": "zero"})
     with pytest.raises(TypeError, match=r'fakes= takes \{"name": function\} or "zero", not a list'):
         load(HAL, fakes=["hal_write"])
+
+
+@pytest.mark.parametrize("files", [(OLD, CONTEXT), (CONTEXT, OLD)])
+def test_a_type_that_another_file_defines(load: Load, files: tuple[Path, Path]) -> None:
+    """One file only declares the struct; both orders of the files; `void f(void)` answered by "zero"."""
+    lib = load(*files, fakes="zero")
+    context = lib.types.context(7)
+    assert [lib["used"](context), lib["began"](), lib["logged"](1, 2.0), lib["summed"]()] == [8, 5, 0, 0]
+    context.next = lib.types.context(8)
+    assert lib["used"](context.next) == 9
+    of(lib, "hal_open").answer = lambda given: given.value
+    assert lib["opened"](context) == 7
+
+
+def test_further_arguments(load: Load) -> None:
+    """A fake gets the arguments that a format reads; without a format, the named ones if it says so."""
+    log, total = Mock(return_value=4), Mock(return_value=6)
+    table = {
+        "hal_log": fake(log, "level, format[]"),
+        "hal_sum": fake(total, "count"),
+        "hal_init": lambda: None,
+        "context_value": lambda context: 1,
+        "nowhere": lambda: 1,
+    }
+    lib = load(OLD, fakes={**table, "*": "zero"})
+    assert [lib["logged"](-7, 2.5), lib["summed"](), lib["began"]()] == [4, 6, 5]
+    form = "%d%% %s %5.2f %c %llu %ld %hhu %.*s %p\n"
+    log.assert_called_once_with(3, form, -7, "text", 2.5, ord("x"), 1 << 40, -3, 255, 2, "ab", None)
+    total.assert_called_once_with(3)
+    with pytest.raises(ValueError, match=r"the conversion at '%y' is none of printf's"):
+        lib["broken"]()
+    assert lib["summed"]() == 6
+    with pytest.raises(TypeError, match=r"hal_sum\(int, \.\.\.\): only C knows the types"):
+        load(OLD, fakes={**table, "hal_sum": lambda *_: 1, "*": "zero"})
+    of(lib, "hal_open").answer = lambda context: context[0]
+    with pytest.raises(TypeError, match="points to a type of unknown size"):
+        lib["opened"](minrpc.Address(64))
 
 
 FILLED = """

@@ -7,26 +7,22 @@ import struct
 
 import pytest
 from minrpc import RunningDevice
-from minrpc.wire import (
+from minrpc.wire.dtypes import DataType
+from minrpc.wire.replies import Return
+from minrpc.wire.requests import (
     CallFunc,
     CopyFromRemote,
     CopyToRemote,
-    DataType,
-    Dialect,
-    DLTensor,
-    Handle,
-    MessageType,
-    Module,
-    Return,
     RpcCode,
     Shutdown,
     Syscall,
-    TypeCode,
     alloc_data,
     encode_request,
     free_data,
     free_handle,
 )
+from minrpc.wire.session import MessageType
+from minrpc.wire.values import Dialect, DLTensor, Handle, Module, TypeCode
 
 from tests.device.raw_link import RawLink, text_of
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import minrpc
 import numpy as np
 import pytest
-from minrpc import Device, Firmware, LoadedLibrary, LoadError
+from minrpc import ConfigurationError, Device, Firmware, LoadedLibrary, LoadError
 from minrpc.library import toolset_of
 from minrpc.library.loading import firmware_from
 
@@ -31,6 +31,15 @@ def test_by_name_with_their_types(device: Device) -> None:
     assert crc(0, b"123456789", 9) == 0xCBF43926
     assert crc is device.firmware["minrpc_crc32"]
     assert {"minrpc_crc32", "minrpc_server_receive"} <= set(dir(device.firmware))
+
+
+def test_they_are_not_the_build(device: Device, tmp_path: Path) -> None:
+    (tmp_path / "one.c").write_text("int one(void) { return 1; }")
+    with pytest.raises(
+        ConfigurationError, match=r"firmware= takes a build, minrpc\.Firmware, not a CFunctions"
+    ):
+        device.load(tmp_path / "one.c", firmware=device.firmware)  # type: ignore[arg-type]
+    assert device.load(tmp_path / "one.c").one() == 1
 
 
 def test_timed_like_any_other(device: Device) -> None:

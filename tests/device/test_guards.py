@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A function that writes beside an array: its own call fails with the reason, and the session goes on."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -44,8 +45,11 @@ def test_damage_beyond_the_guards_ends_the_session_and_says_who_did_it(device: D
 
 
 @pytest.fixture
-def watched(device: Device, running_device: RunningDevice) -> LoadedLibrary:
+def watched(
+    device: Device, running_device: RunningDevice, need_memory: Callable[[int], None]
+) -> LoadedLibrary:
     """A library whose code is in memory that its device shares."""
+    need_memory(24_000)
     lib = device.load(Path(__file__).parent / "c/kinds.c")
     loaded = library_of(lib)
     assert isinstance(loaded, LoadedLibrary)

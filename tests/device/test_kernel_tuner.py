@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from minrpc import Firmware
+from minrpc.host import wall
 from minrpc.tuning.kernel_tuner_backend import on_devices
 
 SOURCE = """
 #include <stdint.h>
-#if UNROLL == 3
+#if UNROLL == 3 && !__has_include("/etc/passwd") // Only the sandbox hides it.
 #error does not compile
 #endif
 void scale(const int16_t *x, int16_t *y, int32_t n)
@@ -41,7 +42,8 @@ def test_its_strategies_find_the_best_on_a_device(
     source = tmp_path / "scale.c"
     source.write_text(SOURCE)
     x = np.arange(64, dtype=np.int16)
-    with on_devices(firmware, call_timeout_s=5.0):
+    sandbox = not wall.why_not()
+    with on_devices(firmware, call_timeout_s=5.0, sandbox=sandbox):
         results, env = kernel_tuner.tune_kernel(
             "scale",
             str(source),
@@ -58,9 +60,9 @@ def test_its_strategies_find_the_best_on_a_device(
     assert env["platform"] == firmware.platform.name
     by_unroll = {result["UNROLL"]: result for result in results}
     if strategy == "brute_force":
-        assert [item for item in by_unroll if "__error__" in by_unroll[item]] == [3, 5]
+        assert [item for item in by_unroll if "__error__" in by_unroll[item]] == ([3, 5] if sandbox else [5])
     right = [result for result in results if "__error__" not in result]
     assert right
     for item in right:
-        assert item["cycles"] > 0
+        assert item["ticks"] > 0
         assert item["code_bytes"] > 0

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from minrpc import DeadlineError, Device, LinkError, RemoteError, RunningDevice, SessionError, connect
 from minrpc.client import LentTransport
-from minrpc.transport import Faults, LossyTransport
+from minrpc.transport import Faults
 
-from tests.device.conftest import Amount
+from tests.device.conftest import Amount, MakeLossy
 from tests.device.test_session import add_works
 
 RATE = 0.001
@@ -23,27 +23,6 @@ FAULTS = {
     **{kind: Faults(**{kind: RATE}) for kind in ("drop", "flip", "duplicate", "cut", "delay")},
     "all": Faults.spread(RATE),
 }
-
-MakeLossy = Callable[..., tuple[Device, LossyTransport]]
-
-
-@pytest.fixture
-def lossy(running_device: RunningDevice) -> MakeLossy:
-    """Makes a client whose link to the device has faults."""
-
-    def make(faults: Faults, seed: int, *, resend: bool, timeout_s: float) -> tuple[Device, LossyTransport]:
-        transport = LossyTransport(LentTransport(running_device.transport), faults, seed)
-        device = connect(
-            running_device,
-            transport=transport,
-            call_timeout_s=timeout_s,
-            session_timeout_s=60.0,
-            resend=resend,
-            direct=False,
-        )
-        return device, transport
-
-    return make
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ def test_every_repeat_is_told(lib: SystemLibrary) -> None:
     measurement = lib.measure("spin", number=5, repeat=7)(1000)
     assert [sample.number for sample in measurement.samples] == [5] * 7
     assert [sample.batches for sample in measurement.samples] == [1] * 7
-    assert all(sample.cycles > 0 and not sample.coarse for sample in measurement.samples)
-    assert measurement.clock.cycles_hz == lib.measure("inc")(1).clock.cycles_hz
+    assert all(sample.ticks > 0 and not sample.coarse for sample in measurement.samples)
+    assert measurement.clock.ticks_hz == lib.measure("inc")(1).clock.ticks_hz
 
 
 def test_batches_grow_until_they_are_long_enough(lib: SystemLibrary) -> None:
@@ -20,7 +20,7 @@ def test_batches_grow_until_they_are_long_enough(lib: SystemLibrary) -> None:
     for sample in measurement.samples:
         assert sample.number > 1
         assert sample.batches > 1
-        assert sample.cycles >= 0.005 * measurement.clock.cycles_hz
+        assert sample.ticks >= 0.005 * measurement.clock.ticks_hz
 
 
 def test_it_is_what_the_time_evaluator_gives(lib: SystemLibrary, timing_check: TimingCheck) -> None:
@@ -36,10 +36,7 @@ def test_the_overhead_is_that_of_an_empty_call(lib: SystemLibrary, timing_check:
     assert overhead.timer >= 0
     assert overhead.call >= 0
     less = measurement.net().summary.median
-    # If `inc` takes no longer than the empty call, the code before the loop, which runs once in a batch, may
-    # decide.
-    least = -overhead.timer / 1000
-    timing_check.expect(least < less < measurement.summary.median, f"{less} cycles without overhead")
+    timing_check.expect(0 < less < measurement.summary.median, f"{less} ticks without overhead")
 
 
 def test_a_short_function_comes_out_as_it_is(lib: SystemLibrary, timing_check: TimingCheck) -> None:
@@ -53,8 +50,8 @@ def test_a_short_function_comes_out_as_it_is(lib: SystemLibrary, timing_check: T
         asked.append(lib.measure("inc", number=20, repeat=3, min_repeat_ms=40)(1))
         true.append(lib.measure("inc", number=1_000_000, repeat=3, min_repeat_ms=100)(1))
     for measurement in asked:
-        shortest = 0.040 * measurement.clock.cycles_hz
-        assert all(sample.cycles >= shortest for sample in measurement.samples)
+        shortest = 0.040 * measurement.clock.ticks_hz
+        assert all(sample.ticks >= shortest for sample in measurement.samples)
     ratio = min(item.summary.min for item in asked) / min(item.summary.min for item in true)
     timing_check.expect(0.95 <= ratio <= 1.05, f"{ratio:.3f} times the true cost of inc")
 
@@ -71,8 +68,8 @@ def test_the_clock_goes_on(device: Device, lib: SystemLibrary) -> None:
     after = device.info().clock
     assert before is not None
     assert after is not None
-    measured = sum(sample.cycles for sample in measurement.samples)
-    assert after.cycles_since(before) > measured > 0
+    measured = sum(sample.ticks for sample in measurement.samples)
+    assert after.ticks_since(before) > measured > 0
 
 
 def test_a_function_that_fails_or_is_not_there(lib: SystemLibrary) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from minrpc import (
-    BuildError,
     ConfigurationError,
     Device,
     Firmware,
@@ -171,41 +170,33 @@ def test_twice_the_rounds_count_twice(counting: Device) -> None:
     assert most - more == 2 * (more - few) > 0
 
 
-ZEPHYR_COUNTS = (
-    "-DCONFIG_TRACING=y",
-    "-DCONFIG_TRACING_USER=y",
-    "-DCONFIG_SYS_HEAP_ARRAY_SIZE=4",
-    "-DCONFIG_COMMON_LIBC_MALLOC_ARENA_SIZE=8192",
-)
+def test_a_call_needs_the_heap_that_it_allocates(
+    counting: Device, load: Callable[..., LoadedLibrary]
+) -> None:
+    """malloc of n bytes raises the peak of the heap by n, and a block by its guards."""
+    lib = load("c/library.c")
+    timed = lib.measure("two_blocks", memory=True, number=2, repeat=3)
+    peaks = [timed(size).memory.heap for size in (256, 1024, 4096, 512)]
+    if not any(peaks):
+        pytest.skip("the heap's use is not known here")
+    assert [peak - peaks[0] for peak in peaks] == [0, 768, 3840, 256]
+    assert 256 <= peaks[0] <= 320
 
 
 @pytest.mark.slow
-def test_the_heap_and_what_the_kernel_counts(image: Firmware) -> None:
-    """malloc of n bytes raises the heap's peak by n; when a Zephyr thread sleeps, others run."""
-    zephyr = image.platform.port == "zephyr"
-    options = ZEPHYR_COUNTS if zephyr else ()
-    try:
-        firmware = build(image.target.changed(sources=[SOURCES / "resources.c"], cmake_options=options))
-    except BuildError as error:
-        if "SYS_HEAP_ARRAY_SIZE" in str(error) and "not directly user-configurable" in str(error):
-            pytest.skip("this Zephyr has no list of its heaps")
-        raise
+def test_the_kernel_counts(image: Firmware) -> None:
+    """When a thread of Zephyr's sleeps, others run."""
+    if image.platform.port != "zephyr":
+        pytest.skip("it has no kernel")
+    options = ("-DCONFIG_TRACING=y", "-DCONFIG_TRACING_USER=y")
+    firmware = build(image.target.changed(sources=[SOURCES / "resources.c"], cmake_options=options))
     with open_device(firmware) as device:
-        lib = device.system_lib()
-        if device.info().arena_largest_free < 24_000:
-            pytest.skip("the machine's RAM is all arena: it has no heap")
-        timed = lib.measure("heap", memory=True, number=2, repeat=3)
-        peaks = [memory.heap for memory in (timed(size).memory for size in (256, 1024, 512)) if memory]
-        if zephyr:
-            names = ["interrupts", "context_switches"]
-            counters = lib.measure("rests", number=1, repeat=5, counters=names)(3).counters
-            assert min(counters["interrupts"]) >= 3
-            assert min(counters["context_switches"]) >= 6
-    if not any(peaks):
-        pytest.skip("its heaps are not listed by this Zephyr")
-    found = [peak or 0 for peak in peaks]
-    assert all(size <= peak <= size + 64 for peak, size in zip(found, (256, 1024, 512), strict=True))
-    assert abs(found[1] - found[0] - 768) <= 16
+        timed = device.system_lib().measure(
+            "rests", number=1, repeat=5, counters=["interrupts", "context_switches"]
+        )
+        counters = timed(3).counters
+    assert min(counters["interrupts"]) >= 3
+    assert min(counters["context_switches"]) >= 6
 
 
 def own_firmware(image: Firmware) -> Firmware:

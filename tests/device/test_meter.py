@@ -40,7 +40,9 @@ def test_its_readings_join_each_repeat(lib: SystemLibrary) -> None:
     assert meter.calls == ["before", "after", "results"] * 3
     assert measurement.counters == {"energy_nj": (30, 50, 40)}
     assert [sample.number for sample in measurement.samples] == [2, 2, 2]
-    record = TimingRecord(platform="any", arguments=("100",), measurement=measurement)
+    with pytest.raises(ConfigurationError, match="the overhead of energy_nj is not known"):
+        measurement.net()
+    record = TimingRecord(platform="any", measurement=measurement)
     (read,) = parse(dump([record]))
     assert read.measurement == measurement
     per_call = sorted((15.0, 25.0, 20.0))[0 if measurement.clock.exact else 1]

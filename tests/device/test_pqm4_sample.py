@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import json
 import subprocess
 import sys
@@ -110,6 +111,9 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
     _put(checkout / "crypto_kem/broken/ref", crash="this is no C;")
     _put(checkout / "crypto_kem/crashing/ref", crash="__builtin_trap();")
     _put(checkout / "crypto_kem/wrong/ref", leak="ss[0] = 1;")
+    # Another compiler than the firmware's, with a C library of its own.
+    (checkout / "cc").write_text('#!/bin/sh\nexec arm-none-eabi-gcc --specs=picolibc.specs "$@"\n')
+    (checkout / "cc").chmod(0o755)
     out = checkout / "rows"
     _run(checkout, out)
     return out, {path.stem: json.loads(path.read_text()) for path in out.glob("*.json")}
@@ -125,6 +129,8 @@ def _run(checkout: Path, rows: Path) -> subprocess.CompletedProcess[str]:
         str(checkout),
         "--pqm4-rows",
         str(rows),
+        "--pqm4-cc",
+        str(checkout / "cc"),
     ]
     return subprocess.run(
         [*command, "-q", "-p", "no:cacheprovider", "--tb=line"], cwd=_ROOT, capture_output=True, text=True
@@ -149,6 +155,7 @@ def test_a_row_has_costs_sizes_hashing_and_constant_time(rows: Rows) -> None:
     assert 999 * 5 < row["consume"]["instructions"] < row["consume"]["cycles"]
     assert row["generate"]["hashing"] == 0 < 90 < row["consume"]["hashing"] < 100
     assert row["consume"]["stack"] > 0
+    assert row["compiler"].startswith("arm-none-eabi-gcc ")
     assert row["size"][0] > 40
     assert row["size"][1:] == [0, 0]
     assert row["constant_time"] == "same path and addresses"
@@ -171,3 +178,33 @@ def test_a_second_run_measures_nothing_again(rows: Rows) -> None:
     before = {path: path.stat().st_mtime_ns for path in rows[0].glob("*.json")}
     assert "3 failed, 3 passed" in _run(rows[0].parent, rows[0]).stdout
     assert before == {path: path.stat().st_mtime_ns for path in rows[0].glob("*.json")}
+
+
+_PUBLISHED = """\
+Speed Evaluation,,,,,,,,,,
+Key Encapsulation Schemes,,,,,,,,,,
+Scheme,Implementation,Key Generation [cycles] (mean),,,,,,,,
+one (10 executions),m4,1000,995,1009,200,200,200,100,98,102
+two (10 executions),m4,1000,1000,1000,200,200,200,100,100,101
+Memory Evaluation,,,,,,,,,,
+Scheme,Implementation,Key Generation [bytes],Encapsulation [bytes],,,,,,,
+one (10 executions),m4,1,1,1,1,1,1,1,1,1
+"""
+
+
+def test_functions_that_reject_at_random_and_missing_rows_are_not_compared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(_ROOT / "samples/pqm4"))
+    pqm4 = importlib.import_module("pqm4")
+    cycles = dict(zip(pqm4.FUNCTIONS, ({"cycles": 1010}, {"cycles": 190}, {"cycles": 500}), strict=True))
+    rows = [{"scheme": "one", "implementation": "m4", "kind": "kem", "failed": "", **cycles}]
+    found = pqm4.comparison(_PUBLISHED, rows)
+    assert [(item.function, item.estimated, item.chosen) for item in found] == [
+        ("Key Generation", 1010, True),
+        ("Encapsulation", 190, False),
+    ]
+    assert pqm4.summary(found) == (
+        "2 functions: mean error 3.0 %, bias -2.0 %, 90 % within 5.0 %, largest 5.0 %"
+    )
+    assert pqm4.comparison(_PUBLISHED, [{**rows[0], "failed": "no room"}]) == []

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from minrpc import Firmware, Profile, connect, counters_for, library_of, profile_call, start
 from minrpc.counters import Counts
+from minrpc.counters.image import Image
 from minrpc.counters.packed_code import packed_function_code
 from minrpc.counters.profile import CALLING, INTERRUPTS
-from minrpc.publish.provenance import code_compiler
 
 ROUNDS = 1000
 
@@ -49,9 +49,8 @@ def test_sums_are_equal_whoever_is_asked(image: Firmware) -> None:
 
 def test_the_code_of_a_packed_function_is_found_by_its_name(image: Firmware) -> None:
     """The device's own table gives the code; an unknown name has no code."""
-    found = {
-        name: packed_function_code(image.elf, name) for name in ("add", "exp", "myexpf", "inc", "nobody")
-    }
+    program = Image(image.elf)
+    found = {name: packed_function_code(program, name) for name in ("add", "exp", "myexpf", "inc", "nobody")}
     assert found["nobody"] is None
     assert found["exp"] == found["myexpf"]
     sizes = {name: item.end - item.start for name, item in found.items() if item is not None}
@@ -85,7 +84,7 @@ def test_loaded_code_is_known_by_its_names(image: Firmware, tmp_path: Path) -> N
             pytest.skip("its firmware takes no code")
         lib = library_of(device.load(tmp_path / "loaded.c", flags=["-O1"]))
         profile = profile_call(lib, counters, "outer", [50])
-        compiler, sizes = code_compiler(lib.compiled), lib.own_sizes
+        compiler, sizes = lib.compiled.compiler, lib.own_sizes
         lib.unload()
         # The code is loaded again at the same place, under other names.
         (tmp_path / "again.c").write_text(LOADED.replace("helper", "other").replace("outer", "inner"))

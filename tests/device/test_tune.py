@@ -34,7 +34,7 @@ def kernel(compiler_here: None, device: Device, firmware: Firmware | None) -> Ke
 
 
 def told(results: list[CandidateResult]) -> dict[int, tuple[object, ...]]:
-    return {result.candidate.number: (result.outcome, result.cycles, result.code_bytes) for result in results}
+    return {result.candidate.number: (result.outcome, result.cost, result.code_bytes) for result in results}
 
 
 @pytest.mark.once
@@ -43,7 +43,7 @@ def test_every_outcome(kernel: Kernel, firmware: Firmware) -> None:
     results = list(tune(kernel, space, firmware, call_timeout_s=0.5))
     for result in results:
         assert result.outcome == FAULTS[dict(result.candidate.defines)["FAULT"]], result
-        assert result.valid == (result.cycles > 0)
+        assert result.valid == (result.cost > 0)
         assert result.valid != bool(result.reason)
     assert sorted(result.candidate.number for result in results) == list(range(len(space)))
     assert best(results) is not None
@@ -83,7 +83,7 @@ def test_a_candidate_that_stops_the_timer_spoils_no_other(
     assert found == {("0", "correct"), ("8", "clock")}
     assert all("it has changed the timer" in result.reason for result in results if not result.valid)
     again = list(tune(kernel, Space({"FAULT": ["0"], "UNROLL": ["1", "4"]}), firmware))
-    assert [item.cycles for item in again] == [result.cycles for result in results if result.valid]
+    assert [item.cost for item in again] == [result.cost for result in results if result.valid]
 
 
 @pytest.mark.slow
@@ -92,7 +92,7 @@ def test_more_devices_say_the_same(
 ) -> None:
     """The law for exact times: results do not depend on the number of devices."""
     clock = device.clock()
-    if clock is None or clock.cycles_per_instruction is None or clock.cycles_per_instruction < 2:
+    if clock is None or clock.ticks_per_instruction is None or clock.ticks_per_instruction < 2:
         pytest.skip(f"{image.target.name}: a tick of its clock is longer than half an instruction")
     space = Space({"UNROLL": ["1", "2", "4", "8"], "FAULT": ["0", "3"]}, [("-O2",), ("-Os",)])
     item = told(list(tune(kernel, space, firmware, jobs=1)))

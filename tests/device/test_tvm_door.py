@@ -14,18 +14,9 @@ import numpy as np
 import pytest
 from minrpc import Device
 from minrpc.library import firmware_of, program_facts, toolset_of
-from minrpc.wire import (
-    CallFunc,
-    CopyToRemote,
-    DataType,
-    DLDevice,
-    DLTensor,
-    Function,
-    Handle,
-    Module,
-    RpcCode,
-    Syscall,
-)
+from minrpc.wire.dtypes import DataType
+from minrpc.wire.requests import CallFunc, CopyToRemote, RpcCode, Syscall
+from minrpc.wire.values import DLDevice, DLTensor, Function, Handle, Module
 
 from tests.device.tvm_client import LentDevice, RefusedError, TvmClient, served
 
@@ -141,7 +132,7 @@ def test_the_next_client_finds_nothing_of_the_one_before(port: int, source: Lent
 
 def test_a_client_that_dies_in_mid_copy(port: int) -> None:
     with TvmClient(port, True) as dying:
-        dying._socket.sendall(struct.pack("<Qi", 1 << 20, RpcCode.COPY_TO_REMOTE) + bytes(100))
+        dying.connection.sendall(struct.pack("<Qi", 1 << 20, RpcCode.COPY_TO_REMOTE) + bytes(100))
     with TvmClient(port, True) as client:
         assert add(client) == b"\x06\x07"
 
@@ -170,7 +161,7 @@ def test_garbage(port: int, said: list[str], garbage: bytes, why: str) -> None:
 def test_packets_that_mean_nothing_are_answered(client: TvmClient) -> None:
     inc = client.library_function("inc")
     for code, body in ((99, bytes(26)), (13, bytes(26)), (3, b"\xff" * 16)):
-        client._socket.sendall(struct.pack("<Qi", len(body) + 4, code) + body)
+        client.connection.sendall(struct.pack("<Qi", len(body) + 4, code) + body)
         with pytest.raises(RefusedError, match="the request can't be read"):
             client.answer()
     assert client.call(inc, 1) == 2
@@ -215,9 +206,9 @@ def test_files_that_are_no_modules(client: TvmClient, device: Device) -> None:
             client.call(upload, name, b"")
     for name, content, text in (
         ("m.o", b"", "m.o is no ELF object"),
-        ("m.o", b"\x7fELF", "m.o has an object that can't be read"),
+        ("m.o", b"\x7fELF", "m.o is damaged or cut off"),
         ("m.o", foreign_object(device), r"m\.o is code for \w+, 32 bits; the device is \w+, \d\d bits"),
-        ("m.c", b"int x", r"(?s)m\.c does not compile.*m\.c:1:"),
+        ("m.c", b"int x", r"(?s)m\.c does not compile\s+m\.c:1:"),
         ("m.tar", b"text", "m.tar is no archive"),
         ("m.exe", b"MZ", "m.exe: a module is a file"),
     ):
@@ -233,13 +224,26 @@ def test_files_that_are_no_modules(client: TvmClient, device: Device) -> None:
 
 
 @pytest.mark.usefixtures("can_load")
+def test_a_crash_names_no_directory_of_the_server(client: TvmClient) -> None:
+    source = EMPTY_FUNCTION.replace(b"{", b"{ __builtin_trap();", 1)
+    client.call(client.function("tvm.rpc.server.upload"), "m.c", source)
+    module = client.call(client.function("tvm.rpc.server.load_module"), "m.c")
+    assert isinstance(module, Module)
+    found = client.call(client.function("tvm.rpc.server.ModuleGetFunction"), module, "f", True)
+    assert isinstance(found, Function)
+    with pytest.raises(RefusedError) as caught:
+        client.call(found.handle)
+    assert "/m.c" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("can_load")
 def test_a_cache_that_cant_be_written(
     client: TvmClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client gets the error, and is served as before."""
     client.call(client.function("tvm.rpc.server.upload"), "m.c", EMPTY_FUNCTION + b"int other;")
     (tmp_path / "minrpc").mkdir()
-    (tmp_path / "minrpc" / "objects").write_text("no directory")
+    (tmp_path / "minrpc" / "scratch").write_text("no directory")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(RefusedError, match="the cache can't be written"):
         client.call(client.function("tvm.rpc.server.load_module"), "m.c")

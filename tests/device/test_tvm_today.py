@@ -13,8 +13,8 @@ import pytest
 from minrpc import ConfigurationError, Device, Firmware, ModuleError, RemoteError
 from minrpc.library import firmware_of, program_facts, toolset_of
 from minrpc.library.linking import firmware_symbols
+from minrpc.library.tvm_targets import description
 from minrpc.tvm import llvm_target, pipe_program, session
-from minrpc.tvm.code.targets import description
 
 pytestmark = pytest.mark.extra("tvm")
 

@@ -95,7 +95,7 @@ class Rig:
 
     def ticks(self, rounds: int, number: int = 1, repeat: int = 1) -> list[int]:
         """Ticks of the same calls, for each repeat."""
-        return [sample.cycles for sample in self.measure(rounds, number, repeat).samples]
+        return [sample.ticks for sample in self.measure(rounds, number, repeat).samples]
 
     @cached_property
     def model(self) -> Model:

@@ -342,16 +342,19 @@ static void fill_pattern(struct model *model)
 	bool taken = block->data != 0U && fits(block, offset, size) && length != 0U &&
 		     size % length == 0U;
 
-	tensor.offset = offset;
 	tensor.shape[0] = (int64_t)size;
 	for (uint32_t i = 0U; i < length; i++) {
 		pattern[i] = input_u8(model->input);
 	}
 	/*
 	 * In v0.7's form, bytes that begin with their own size less 8 are v0.8's offset and fewer
-	 * bytes: the device takes them so while it does not know the dialect.
+	 * bytes: the device takes them so while it does not know the dialect. An allocation without
+	 * a scope, which v0.7's clients make, lets it read v0.8's offset as v0.7's length of bytes.
 	 */
 	pattern[7] |= 1U;
+	offset += offset == length + 8U ? 1U : 0U;
+	tensor.offset = offset;
+	taken = taken && fits(block, offset, size);
 	arg_tensor(&args, model->dialect, &tensor);
 	arg_bytes(&args, pattern, length);
 	CHECK_EQ(host_call(model->host, model->pattern_fill, &args)->code,
@@ -718,8 +721,9 @@ static void abandon(struct model *model)
 	put_fill(&waiting, 0x55U, input_u8(model->input) % 8U);
 	put_message(&waiting, nonce, TYPE_INIT, (const uint8_t[]){1}, 1U);
 	fuzz_waiting(&waiting);
+	/* Not any number: a function that asks would wait for its answer. */
 	put_call(&wire, model->host->session,
-		 evaluator->handle != 0U ? evaluator->handle : pick_number(model));
+		 evaluator->handle != 0U ? evaluator->handle : 0xc0000000U + pick_number(model));
 	host_give(model->host, &wire);
 	while (host_take(model->host)) {
 		CHECK(model->host->message.type == TYPE_NORMAL ||
@@ -897,9 +901,19 @@ struct question {
 		RESTARTED /* the same, and the next session has begun */
 	} end;
 	uint8_t value; /* the answer's first byte, or the new session's nonce */
+	bool numbered; /* all messages of the call */
 };
 
 static struct question question;
+
+static void put_asked(struct model *model, struct bytes *wire, uint32_t code, struct bytes *body)
+{
+	if (question.numbered) {
+		put_numbered_request(wire, model->host->session, ++model->sequence, code, body);
+	} else {
+		put_request(wire, model->host->session, code, body);
+	}
+}
 
 /* A message that the waiting function outlasts: refused, damaged, or of a type without a meaning.
  */
@@ -908,11 +922,21 @@ static void put_other(struct model *model, struct bytes *wire, uint8_t how)
 	struct bytes body = {0};
 	uint32_t size = input_u16(model->input) % 900U;
 
-	put_counting(&body, how, size);
+	if (how % 4U == 0U && question.numbered) { /* the last reply, once more */
+		put_message(wire, model->host->session, TYPE_PROBE, &model->sequence, 1U);
+		return;
+	}
 	if (how % 4U == 0U) {
 		put_call(wire, model->host->session, pick_number(model));
-	} else if (how % 4U == 1U) {
-		put_request(wire, model->host->session, input_u8(model->input) % 64U, &body);
+		return;
+	}
+	put_counting(&body, how, size);
+	if (how % 4U == 1U) {
+		/* A longer numbered message might not fit, and would be asked for again. */
+		if (question.numbered) {
+			body.size %= 100U;
+		}
+		put_asked(model, wire, input_u8(model->input) % 64U, &body);
 	} else {
 		put_message(wire, model->host->session, how % 4U == 2U ? TYPE_LOG : TYPE_NORMAL,
 			    body.data, body.size);
@@ -931,10 +955,10 @@ static void put_end(struct model *model, struct bytes *wire, uint8_t how)
 	if (how < 180U) {
 		question.end = ANSWERED;
 		put_counting(&body, question.value, 1U + input_u16(model->input) % 100U);
-		put_request(wire, model->host->session, RPC_ANSWER, &body);
+		put_asked(model, wire, RPC_ANSWER, &body);
 	} else if (how < 210U) {
 		question.end = ENDED;
-		put_request(wire, model->host->session, RPC_ANSWER, &body);
+		put_asked(model, wire, RPC_ANSWER, &body);
 	} else if (how < 230U) {
 		question.end = LEFT;
 		put_message(wire, model->host->session, TYPE_TERMINATE, NULL, 0U);
@@ -942,6 +966,17 @@ static void put_end(struct model *model, struct bytes *wire, uint8_t how)
 		question.end = RESTARTED;
 		put_message(wire, question.value, TYPE_INIT, (const uint8_t[]){1}, 1U);
 	}
+}
+
+/* The RPC code of the message that was taken; a numbered message is opened. */
+static uint32_t code_taken(struct model *model)
+{
+	struct message *message = &model->host->message;
+
+	if (message->type == TYPE_NUMBERED) {
+		CHECK_EQ(open_numbered(message), model->sequence);
+	}
+	return get_u32(message->body.data + 8U);
 }
 
 /* Bytes that the port receives while a function waits; the last of an input is an answer. */
@@ -953,11 +988,11 @@ static void meanwhile(struct host *host, uint32_t turn, struct bytes *wire)
 	(void)turn;
 	CHECK_EQ(question.end, ASKED);
 	while (host_take(host)) {
-		const struct message *message = &host->message;
+		if (host->message.type != TYPE_LOG && host->message.type != TYPE_RESEND) {
+			uint32_t code = code_taken(model);
 
-		CHECK(message->type == TYPE_LOG || message->type == TYPE_RESEND ||
-		      get_u32(message->body.data + 8U) == RPC_ASK ||
-		      get_u32(message->body.data + 8U) == RPC_EXCEPTION);
+			CHECK(code == RPC_ASK || code == RPC_EXCEPTION);
+		}
 	}
 	if (how < 100U) {
 		put_other(model, wire, how);
@@ -978,7 +1013,7 @@ static bool last_message(struct model *model)
 }
 
 /* The function goes on with the client's answer, or ends as the client says. */
-static void ask(struct model *model)
+static void ask(struct model *model, uint32_t tensors, bool is_numbered)
 {
 	uint32_t calls = host_functions.calls;
 	const struct message *message = &model->host->message;
@@ -987,17 +1022,24 @@ static void ask(struct model *model)
 	struct args args = {0};
 
 	put_u64(&body, 0x8000800bU);
-	arg_bytes(&args, (const uint8_t[400]){0}, input_u16(model->input) % 400U);
+	/* A numbered message that does not fit is asked for again. */
+	arg_bytes(&args, (const uint8_t[400]){0},
+		  input_u16(model->input) % (is_numbered ? 200U : 400U));
+	for (uint32_t i = 0U; i < tensors; i++) {
+		struct tensor tensor = pick_tensor(model);
+
+		arg_tensor(&args, model->dialect, &tensor);
+	}
 	put_args(&body, &args);
-	put_request(&wire, model->host->session, RPC_CALL_FUNC, &body);
-	question = (struct question){.model = model};
+	question = (struct question){.model = model, .numbered = is_numbered};
+	put_asked(model, &wire, RPC_CALL_FUNC, &body);
 	model->host->waiting = meanwhile;
 	host_give(model->host, &wire);
 	CHECK_EQ(last_message(model), question.end != LEFT);
 	CHECK_EQ(host_functions.calls, calls + (question.end == ANSWERED ? 1U : 0U));
 	switch (question.end) {
 	case ANSWERED:
-		CHECK_EQ(get_u32(message->body.data + 8U), RPC_RETURN);
+		CHECK_EQ(code_taken(model), RPC_RETURN);
 		CHECK_EQ(get_u64(message->body.data + message->body.size - 8U), question.value);
 		break;
 	case RESTARTED:
@@ -1009,8 +1051,8 @@ static void ask(struct model *model)
 	case LEFT:
 		restart(model);
 		break;
-	default: /* ended, too many calls, or no room for an answer */
-		CHECK_EQ(get_u32(message->body.data + 8U), RPC_EXCEPTION);
+	default: /* ended, a wrong tensor, too many calls, or no room for an answer */
+		CHECK_EQ(code_taken(model), RPC_EXCEPTION);
 		break;
 	}
 }
@@ -1028,7 +1070,7 @@ static void (*const steps[])(struct model *model) = {
 static void step(struct model *model, uint8_t which)
 {
 	if (which >= STEP_ASK) {
-		ask(model);
+		ask(model, which % 4U, which % 8U >= 4U);
 	} else {
 		steps[which % (sizeof(steps) / sizeof(steps[0]))](model);
 	}

@@ -8,7 +8,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 
 # Bytes of the longest input: longer ones find no more, and take longer.
-MAX_LENGTH = {"deframe": 256, "packets": 400, "requests": 256}
+MAX_LENGTH = {"deframe": 256, "packets": 400, "requests": 1024}
 
 # The sanitizer's own bookkeeping costs more than the runtime: no stack of each malloc, a small quarantine,
 # no filling, and leaks are looked for at the end only.

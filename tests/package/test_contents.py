@@ -55,7 +55,7 @@ def test_the_wheel_builds_all_firmware(dist: Path) -> None:
     firmware = tracked(*FIRMWARE)
     assert "boards/qemu_x86.overlay" in firmware
     assert {f"{COPIES}/{name}" for name in firmware} - names == set()
-    package = {name.removeprefix("harness/") for name in tracked("harness/minrpc")}
+    package = {name.removeprefix("harness/") for name in tracked("harness/minrpc", "harness/minrpc_models")}
     assert package - names == set()
     assert "minrpc/py.typed" in names
 

@@ -14,6 +14,7 @@ from minrpc import (
     BuildError,
     Device,
     EmulatorExitedError,
+    RemoteError,
     RunningDevice,
     SessionTerminatedError,
     Target,
@@ -24,7 +25,9 @@ from minrpc import (
     start,
 )
 from minrpc.host import Deadline
-from minrpc.wire import Handle
+from minrpc.wire.values import Handle
+
+from tests.runtime.test_options import OPTIONS
 
 SPEAK_S = 30.0
 KERNELS = Path(__file__).parent / "kernels.c"
@@ -156,6 +159,17 @@ def test_vectors_take_fewer_instructions_than_scalars(
         vector, scalar = (instructions(device, name, on_a, on_b) for name in ("dot", "dot_scalar"))
     record_property("instructions of 1,024 elements", f"{vector:.0f} by vectors, {scalar:.0f} by a loop")
     assert vector < scalar / 4
+
+
+@pytest.mark.parametrize("options", [("ERROR_TEXTS",), tuple(OPTIONS)], ids=["texts", "all"])
+def test_firmware_without_options_calls_and_fails_with_a_reason(options: tuple[str, ...]) -> None:
+    off = [f"-DMINRPC_{name}=OFF" for name in options if name != "TESTING"]
+    with open_device(target_of("bare_mps2_an385").changed(cmake_options=off)) as device:
+        lib = device.system_lib()
+        assert lib["inc"](1) == 2
+        with pytest.raises(RemoteError, match=r"\.c:\d+"):
+            lib["inc"]()
+        assert lib["inc"](2) == 3
 
 
 def test_a_machine_that_is_not_there_is_named_with_those_that_are() -> None:

@@ -8,8 +8,7 @@ import subprocess
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from minrpc.firmware import firmware_root
 
 from tests.native import need_tools
@@ -30,7 +29,7 @@ def tick_hz(tmp_path_factory: pytest.TempPathFactory) -> ctypes._NamedFuncPointe
 
 
 @pytest.mark.parametrize(
-    ("cycles_hz", "asked_hz", "real_hz"),
+    ("ticks_hz", "asked_hz", "real_hz"),
     [
         (32_768, 1_000, 1_024),
         (32_768, 100, 100),
@@ -40,12 +39,12 @@ def tick_hz(tmp_path_factory: pytest.TempPathFactory) -> ctypes._NamedFuncPointe
         (100, 1_000, 100),
     ],
 )
-def test_known_rates(tick_hz: ctypes._NamedFuncPointer, cycles_hz: int, asked_hz: int, real_hz: int) -> None:
-    assert tick_hz(cycles_hz, asked_hz) == real_hz
+def test_known_rates(tick_hz: ctypes._NamedFuncPointer, ticks_hz: int, asked_hz: int, real_hz: int) -> None:
+    assert tick_hz(ticks_hz, asked_hz) == real_hz
 
 
-@given(cycles_hz=st.integers(1_000, 10**10), asked_hz=st.integers(1, 100_000))
-def test_a_tick_is_whole_cycles(tick_hz: ctypes._NamedFuncPointer, cycles_hz: int, asked_hz: int) -> None:
+@given(ticks_hz=st.integers(1_000, 10**10), asked_hz=st.integers(1, 100_000))
+def test_a_tick_is_whole_cycles(tick_hz: ctypes._NamedFuncPointer, ticks_hz: int, asked_hz: int) -> None:
     """The error is at most half a tick a second, far below the 1/64 from which a counter counts as wrong."""
-    cycles = max(cycles_hz // asked_hz, 1)
-    assert abs(tick_hz(cycles_hz, asked_hz) - Fraction(cycles_hz, cycles)) <= Fraction(1, 2)
+    cycles = max(ticks_hz // asked_hz, 1)
+    assert abs(tick_hz(ticks_hz, asked_hz) - Fraction(ticks_hz, cycles)) <= Fraction(1, 2)

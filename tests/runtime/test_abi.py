@@ -14,7 +14,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection
 from minrpc import Device
 from minrpc.transport import SocketTransport
-from minrpc.wire import Handle
+from minrpc.wire.values import Handle
 
 from tests.native import build, need_tools
 

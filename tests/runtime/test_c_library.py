@@ -59,6 +59,15 @@ def program(
     return directory / "own_functions"
 
 
+def test_a_build_for_a_zephyr_board_is_refused(tmp_path: Path) -> None:
+    """`west build -b qemu_x86 .` runs this command, and would make libraries of this machine."""
+    need_tools("cmake", "ninja")
+    command = ["cmake", "-GNinja", "-DBOARD=qemu_x86", "-B", str(tmp_path), "-S", str(APP)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    assert f"west build -b qemu_x86 {ROOT}" in ran.stderr
+
+
 def check_its_functions(device: Device) -> None:
     """Call and time the program's functions."""
     lib = device.system_lib()

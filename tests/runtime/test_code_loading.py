@@ -12,7 +12,9 @@ import pytest
 from minrpc import Device, RemoteError, Target, build
 from minrpc.client import RpcClient
 from minrpc.transport import SocketTransport
-from minrpc.wire import CopyToRemote, DLTensor, Function, Handle, Module, TypeCode, free_handle, parse_dtype
+from minrpc.wire.dtypes import parse_dtype
+from minrpc.wire.requests import CopyToRemote, free_handle
+from minrpc.wire.values import DLTensor, Function, Handle, Module, TypeCode
 
 from tests.native import need_tools
 

@@ -20,7 +20,7 @@ OPTIONS = {
     "STREAMING": "minrpc_stream",
     "RANDOM_FILL": "minrpc_random_fill",
     "FILL": "minrpc_checksum",
-    "ERROR_TEXTS": "minrpc_text_list",
+    "ERROR_TEXTS": "minrpc_fail",
     "GUARDS": "minrpc_arena_inspect",
     "DEVICE_INFO": "minrpc_device_info",
     "COUNTING": "minrpc_evaluator_create_counting",

@@ -8,7 +8,7 @@ import struct
 import subprocess
 from pathlib import Path
 
-from minrpc.wire import CrcMismatch, Deframer, Frame, InvalidEscape, ShortPacket, encode_frame
+from minrpc.wire.framing import CrcMismatch, Deframer, Frame, InvalidEscape, ShortPacket, encode_frame
 
 STREAMS = 3000
 NAMES = {Frame: "frame", CrcMismatch: "crc", ShortPacket: "short", InvalidEscape: "escape"}

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from graphlib import TopologicalSorter
@@ -19,7 +21,7 @@ import pytest
 PACKAGE = Path(minrpc.__file__).parent
 DESIGN = Path(__file__).parents[2] / "DESIGN.md"
 # These packages export names of other rooms, on first use.
-FACADES = {"minrpc", "minrpc.tvm"}
+FACADES = {"minrpc", "minrpc.extension", "minrpc.tvm"}
 # Every room may use these modules, which use no room.
 SHARED = {"errors", "names"}
 STARTS = {"__main__"}
@@ -34,9 +36,8 @@ MODULES = {name_of(file): file for file in PACKAGE.rglob("*.py")}
 
 
 def room_of(module: str) -> str:
-    """The room's directory below minrpc/, as in DESIGN.md: "wire", "tvm/code"."""
-    parts = module.split(".")[1:]
-    return "/".join(parts[: 2 if parts[0] == "tvm" else 1])
+    """The room's directory below minrpc/, as in DESIGN.md."""
+    return module.split(".")[1]
 
 
 def imports_in(source: str) -> Iterator[str]:
@@ -95,7 +96,7 @@ def test_each_room_uses_the_rooms_before_it() -> None:
 
 
 def test_no_module_hides_an_arrow_behind_an_export() -> None:
-    """The package itself and minrpc.tvm import from all rooms: modules name the room they use."""
+    """Packages that only export import from all rooms: modules name the room they use."""
     assert not [module for module in imports() if module not in FACADES and imports()[module] & FACADES]
 
 
@@ -117,6 +118,30 @@ def test_what_a_room_may_know() -> None:
     assert not known["library"] & {"counters", "running"}
     skins = {"cli", "plugin", "check"}
     assert not {room for room in known.keys() - skins - STARTS if known[room] & skins}
+
+
+def test_the_core_and_its_tests_do_not_know_the_package_of_models() -> None:
+    root = DESIGN.parent
+    files = [*root.glob("harness/minrpc*/**/*.py"), *root.glob("tests/**/*.py")]
+    beside = (root / "harness/minrpc_models", root / "tests/models")
+    known = re.compile(r"^\s*(?:from|import) (?:minrpc_models|tests\.models)\b", re.MULTILINE)
+    core = [file for file in files if not any(file.is_relative_to(place) for place in beside)]
+    assert len(core) > 400
+    assert not [file for file in core if known.search(file.read_text())]
+
+
+@pytest.mark.slow
+def test_the_core_is_tested_without_the_package_of_models() -> None:
+    """pytest collects all other tests where the package can't be imported."""
+    program = (
+        "import sys, pytest; sys.modules['minrpc_models'] = None; "
+        "sys.exit(pytest.main([*'--collect-only -q -p no:cacheprovider --ignore=tests/models'.split()]))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=DESIGN.parent, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stdout[-2000:]
+    assert "tests/models" not in ran.stdout
 
 
 @pytest.mark.parametrize(

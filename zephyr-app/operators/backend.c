@@ -48,6 +48,8 @@ void minrpc_tvm_bind(struct minrpc_server *bound)
 	KEEP(TVMBackendParallelLaunch);
 #if MINRPC_ASK
 	KEEP(minrpc_ask_client);
+	KEEP(minrpc_escapable_client);
+	KEEP(minrpc_escape_client);
 #endif
 #endif
 	server = bound;
@@ -57,6 +59,16 @@ void minrpc_tvm_bind(struct minrpc_server *bound)
 const void *minrpc_ask_client(const void *question, uint32_t size, uint32_t *answer_size)
 {
 	return minrpc_ask(server, question, size, answer_size);
+}
+
+bool minrpc_escapable_client(void (*run)(void *context), void *context)
+{
+	return minrpc_escapable(server, run, context);
+}
+
+void minrpc_escape_client(void)
+{
+	__builtin_longjmp(server->escape, 1);
 }
 #endif
 

@@ -30,6 +30,9 @@ void minrpc_tvm_bind(struct minrpc_server *server);
 #if MINRPC_ASK
 /* minrpc_ask for loaded code, which has no server. */
 const void *minrpc_ask_client(const void *question, uint32_t size, uint32_t *answer_size);
+/* minrpc_escapable with this image's server, and the jump to its end. */
+bool minrpc_escapable_client(void (*run)(void *context), void *context);
+__attribute__((noreturn)) void minrpc_escape_client(void);
 #endif
 
 /* ------------------------------------------------ for functions that take tensors */

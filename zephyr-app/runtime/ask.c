@@ -76,6 +76,9 @@ static bool wait_for_answer(struct minrpc_server *server)
 
 static bool may_ask(struct minrpc_server *server)
 {
+	if (server->abandoned) { /* a caller of the ended function went on */
+		return minrpc_fail(server, "ended: a new session begins");
+	}
 	if (!server->own_client) {
 		return minrpc_fail(server, "the client can't answer a running function");
 	}

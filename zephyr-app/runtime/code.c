@@ -17,6 +17,9 @@ struct code {
 	TVMBackendPackedCFunc functions[]; /* the names follow the last function */
 };
 
+/* A function without arguments of loaded code. */
+#define MINRPC_CODE_END "minrpc_unload"
+
 /* The alignment of a block suits instructions and all data. */
 #define ALIGNMENT 64U
 
@@ -40,10 +43,24 @@ bool minrpc_code_alloc(struct minrpc_call *call)
 			     : minrpc_return_handle(call, kTVMOpaqueHandle, (uintptr_t)block);
 }
 
+/* Code that has changed the processor's state, such as a vector, restores it before it is freed. */
+static void end(const struct code *code)
+{
+	const struct minrpc_library own = {&code->object.module, 1U};
+	uint32_t index = minrpc_library_find(&own, MINRPC_CODE_END);
+	TVMValue result;
+	int kind;
+
+	if (index != MINRPC_NO_FUNCTION) {
+		(void)code->functions[index](NULL, NULL, 0, &result, &kind, NULL);
+	}
+}
+
 static void destroy(struct minrpc_server *server, struct minrpc_object *object)
 {
 	uintptr_t block = ((struct code *)object)->block;
 
+	end((const struct code *)object);
 	/* The block may be older than the separate memory for code. */
 	if (!minrpc_arena_free(minrpc_code_arena(server), block, MINRPC_ARENA_CODE_IN_USE)) {
 		(void)minrpc_arena_free(&server->arena, block, MINRPC_ARENA_CODE_IN_USE);

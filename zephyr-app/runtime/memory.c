@@ -19,13 +19,12 @@ void minrpc_start_memory(struct minrpc_server *server)
 void minrpc_forget_session(struct minrpc_server *server)
 {
 	minrpc_objects_free(server);
+	minrpc_free_spare(server);
 	minrpc_arena_release(&server->arena, MINRPC_ARENA_SESSION);
 #if MINRPC_CODE_LOADING
 	minrpc_arena_release(minrpc_code_arena(server), MINRPC_ARENA_SESSION);
 #endif
 	server->result = NULL;
-	server->spare = NULL;
-	server->spare_size = 0U;
 	server->reply.kind = MINRPC_REPLY_NONE;
 	server->numbered = false;
 	server->own_client = false;

@@ -204,8 +204,13 @@ static enum minrpc_packed_status walk(struct minrpc_packed *packed, enum minrpc_
 			return MINRPC_PACKED_TYPE;
 		}
 	}
-	return minrpc_cursor_bad(&cursor) || minrpc_cursor_left(&cursor) != 0U ? MINRPC_PACKED_SHORT
-									       : MINRPC_PACKED_OK;
+	if (minrpc_cursor_bad(&cursor) || minrpc_cursor_left(&cursor) != 0U) {
+		return MINRPC_PACKED_SHORT;
+	}
+	if (store) {
+		packed->scratch = scratch;
+	}
+	return MINRPC_PACKED_OK;
 }
 
 enum minrpc_packed_status minrpc_packed_decode(struct minrpc_packed *packed)

@@ -6,6 +6,7 @@
 #ifndef MINRPC_RPC_H_
 #define MINRPC_RPC_H_
 
+#include <minrpc/ask.h>
 #include <minrpc/counter.h>
 #include <minrpc/object.h>
 #include <minrpc/server.h>
@@ -132,10 +133,7 @@ bool minrpc_bind_arguments(struct minrpc_call *call);
 bool minrpc_invoke_timed(const struct minrpc_callee *callee, uint32_t number,
 			 struct minrpc_call *call);
 
-/* Calls run(context). False when minrpc_ask has ended it, as longjmp does. */
-#if MINRPC_ASK
-bool minrpc_escapable(struct minrpc_server *server, void (*run)(void *context), void *context);
-#else
+#if !MINRPC_ASK
 static inline bool minrpc_escapable(struct minrpc_server *server, void (*run)(void *context),
 				    void *context)
 {

@@ -3,10 +3,7 @@
  *
  * Error and log texts: a printf with the conversions that they need.
  */
-#include <minrpc/minrpc_config.h>
 #include <minrpc/text.h>
-
-#if MINRPC_ERROR_TEXTS
 
 struct out {
 	char *at;
@@ -96,5 +93,3 @@ void minrpc_text(char *buffer, uint32_t capacity, const char *format, ...)
 	minrpc_text_list(buffer, capacity, format, list);
 	va_end(list);
 }
-
-#endif

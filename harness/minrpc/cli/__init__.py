@@ -13,7 +13,8 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import MappingProxyType
@@ -22,20 +23,22 @@ from typing import Any, Final
 from minrpc.cli.json_output import json_output
 from minrpc.errors import ConfigurationError, DeadlineError, HarnessError
 from minrpc.host.progress import shown_on
+from minrpc.host.wall import sandboxed
 from minrpc.names import did_you_mean
 from minrpc.reports.document import package_version
-from minrpc.targets.option_table import DEVICE_OPTIONS
 
 GROUPS: Final = MappingProxyType(
     {
         "Call": {
             "check": "build, boot, call, compare and time: does everything work here?",
             "call": "load a C file into a device and call one of its functions",
+            "debug": "call a function of a C file with gdb stopped at its first line",
             "functions": "list the C functions of a source: prototypes, code size, stack",
-            "model": "run a neural network, time its operators; or export it as C",
         },
         "Measure": {
             "time": "time a function on the device, with statistics and counters",
+            "cycles": "compare a core's timing table with its RTL",
+            "leakage": "find lines whose registers show a secret, on a core's RTL",
             "profile": "count a call's instructions, by function and line, in QEMU",
             "size": "show flash and RAM of a firmware, by component and symbol",
             "study": "measure a C function for many sizes, macros, flags and platforms",
@@ -69,19 +72,21 @@ COMMANDS: Final = MappingProxyType(
     {name: purpose for group in GROUPS.values() for name, purpose in group.items()} | DEVELOPERS
 )
 
-FORMER: Final = MappingProxyType(
-    {"flash": "board flash", "pipe": "serve --pipe", "stats": "info", "clock": "info"}
-)
-"""Commands by their former names."""
 
-FORMER_OPTIONS: Final = MappingProxyType(
-    {"--option": "--cmake-option", "--libraries": "--libraries-as", "--device-link": "--link"}
-)
+@cache
+def added() -> Mapping[str, tuple[str, str]]:
+    """Purpose and module of each command of another package, see `minrpc.extension`.
+
+    Installed packages are searched, which takes long: so only where no command of this package is named.
+    """
+    from importlib.metadata import entry_points
+
+    points = entry_points(group="minrpc.commands")
+    return {point.name: point.load() for point in points if find_spec(point.module.partition(".")[0])}
 
 
 COMPLETES: Final = "_ARGCOMPLETE"
 """Set by a shell that asks for completions of the command line."""
-LINKS: Final = DEVICE_OPTIONS["link"].choices
 _READER_GONE: Final = 141
 _TAKE_A_DASH: Final = "--cmake-option"
 _MORE: Final = "More options (--link, --timing, --call-timeout, ...): minrpc help devices"
@@ -95,13 +100,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     _write_what_the_locale_can()
     try:
         words = _joined(sys.argv[1:] if argv is None else argv)
-        _refuse_former(words)
+        _refuse_unknown(words)
         if COMPLETES in os.environ:
-            typed = os.environ.get("COMP_LINE", "").split()
+            typed = os.environ.get("COMP_LINE", "").split()[1:]
             import_module("minrpc.cli.completion").answer(make_parser(_chosen(typed)))
         arguments = make_parser(_chosen(words)).parse_args(words)
         try:
-            with json_output(arguments), shown_on(sys.stderr):
+            wanted = bool(getattr(arguments, "sandbox", None))
+            with json_output(arguments), shown_on(sys.stderr), sandboxed(wanted=wanted):
                 status: int = _module(arguments.command).main(arguments)
             sys.stdout.flush()
         finally:
@@ -180,8 +186,9 @@ def make_parser(chosen: str | None = None) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         dest="command", required=True, metavar="COMMAND", prog="minrpc", help=argparse.SUPPRESS
     )
-    for name in COMMANDS if chosen is None else [chosen]:
-        purpose = f"{COMMANDS[name][0].upper()}{COMMANDS[name][1:].rstrip('?.')}."
+    for name in [*COMMANDS, *added()] if chosen is None else [chosen]:
+        told = COMMANDS[name] if name in COMMANDS else added()[name][0]
+        purpose = f"{told[0].upper()}{told[1:].rstrip('?.')}."
         command = commands.add_parser(name, description=purpose)
         if name == chosen:
             _module(name).add_arguments(command)
@@ -192,7 +199,8 @@ def make_parser(chosen: str | None = None) -> argparse.ArgumentParser:
 
 def _overview() -> Iterator[str]:
     """The commands by group, in 80 columns."""
-    for title, group in GROUPS.items():
+    further = {"Added by packages": {name: purpose for name, (purpose, _) in added().items()}}
+    for title, group in (GROUPS | further if added() else GROUPS).items():
         yield f"{title}:"
         for name, purpose in group.items():
             yield f"  {name:<{_WIDEST}}  {purpose}"
@@ -201,6 +209,8 @@ def _overview() -> Iterator[str]:
 
 
 def _module(command: str) -> Any:  # noqa: ANN401 - a module with add_arguments and main
+    if command not in COMMANDS:
+        return import_module(added()[command][1])
     if command not in DEVELOPERS:
         return import_module(f"minrpc.cli.{command}")
     if find_spec("minrpc_bench") is None:
@@ -209,34 +219,19 @@ def _module(command: str) -> Any:  # noqa: ANN401 - a module with add_arguments 
     return import_module("minrpc_bench.command")
 
 
-def _refuse_former(words: Sequence[str]) -> None:
-    """Raise ConfigurationError for a former name of a command or an option, and for an unknown command."""
-    typed = next((word for word in words if not word.startswith("-")), None)
-    if typed is not None and typed in FORMER:
-        raise ConfigurationError(f"there is no command {typed}", next_step=f"write: minrpc {FORMER[typed]}")
-    if typed is not None and typed not in COMMANDS:
-        step = did_you_mean(typed, COMMANDS) or "see `minrpc --help`"
+def _refuse_unknown(words: Sequence[str]) -> None:
+    """Raise ConfigurationError for an unknown command."""
+    typed = _typed(words)
+    if typed is not None and _chosen(words) is None:
+        step = did_you_mean(typed, [*COMMANDS, *added()]) or "see `minrpc --help`"
         raise ConfigurationError(f"there is no command {typed}", next_step=step)
-    for word in words:
-        name = word.partition("=")[0]
-        if word == "--":
-            return
-        if typed == "serve" and name == "--link" and _link_of(words, word) not in LINKS:
-            step = f"write --pty {_link_of(words, word)}"
-            raise ConfigurationError(
-                "--link of serve names the carrier of RPC: pty or socket", next_step=step
-            )
-        if name in FORMER_OPTIONS:
-            step = f"write {FORMER_OPTIONS[name]}"
-            raise ConfigurationError(f"there is no option {name}", next_step=step)
 
 
-def _link_of(words: Sequence[str], option: str) -> str:
-    """The value of the option: behind "=", or the next word."""
-    if "=" in option:
-        return option.partition("=")[2]
-    return next(iter(words[words.index(option) + 1 :]), "PATH")
+def _typed(words: Sequence[str]) -> str | None:
+    return next((word for word in words if not word.startswith("-")), None)
 
 
-def _chosen(argv: Sequence[str]) -> str | None:
-    return next((word for word in argv if word in COMMANDS), None)
+def _chosen(words: Sequence[str]) -> str | None:
+    """The command that the words name, if there is such a command."""
+    typed = _typed(words)
+    return typed if typed is not None and (typed in COMMANDS or typed in added()) else None

@@ -70,9 +70,9 @@ def list_main(arguments: argparse.Namespace) -> int:
 def scan_main(arguments: argparse.Namespace) -> int:
     """Write a hardware map of the connected boards to standard output; always 0."""
     known = load_hardware_map(arguments.hardware_map) if arguments.hardware_map else ()
-    found = [scanned(port, known) for port in sorted(list_ports.comports()) if port.vid is not None]
-    yaml.safe_dump(found, sys.stdout, sort_keys=False, allow_unicode=True)
-    unknown = [str(entry["serial"]) for entry in found if entry["platform"] == _UNKNOWN]
+    scans = [scanned(port, known) for port in sorted(list_ports.comports()) if port.vid is not None]
+    yaml.safe_dump(scans, sys.stdout, sort_keys=False, allow_unicode=True)
+    unknown = [str(entry["serial"]) for entry in scans if entry["platform"] == _UNKNOWN]
     if unknown:
         print(f"minrpc: write the board's name for platform: of {', '.join(unknown)}", file=sys.stderr)
     return 0
@@ -81,12 +81,12 @@ def scan_main(arguments: argparse.Namespace) -> int:
 def release_main(arguments: argparse.Namespace) -> int:
     """End the quarantine of a board. Raises ConfigurationError for an unknown board."""
     boards = load_hardware_map(arguments.hardware_map)
-    found = [board for board in boards if board.id == arguments.id]
-    if not found:
+    named = [board for board in boards if board.id == arguments.id]
+    if not named:
         known = ", ".join(board.id for board in boards)
         message = f"{arguments.hardware_map} has no board {arguments.id}"
         raise ConfigurationError(message, next_step=f"it has {known}")
-    ended = [end_quarantine(board) for board in found]
+    ended = [end_quarantine(board) for board in named]
     print(f"{arguments.id}: {'may be used again' if any(ended) else 'was not in quarantine'}")
     return 0
 

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from minrpc.errors import ConfigurationError
-from minrpc.pipeline import Device
 from minrpc.wire.dtypes import to_dtype, to_numpy
 
 # Number of arrays of one shape that the built-in functions take.
@@ -153,14 +152,6 @@ def to_host(arguments: Sequence[CallArgument]) -> list[npt.NDArray[Any] | int | 
     """The arguments as arrays and numbers; arrays have the same elements each time."""
     rng = np.random.default_rng(_SEED)
     return [argument.host(rng) if isinstance(argument, Array) else argument for argument in arguments]
-
-
-def to_device(device: Device, arguments: Sequence[CallArgument]) -> list[object]:
-    """The values of `to_host`, with the arrays on the device."""
-    return [
-        device.array(host, argument.dtype) if isinstance(argument, Array) else host
-        for argument, host in zip(arguments, to_host(arguments), strict=True)
-    ]
 
 
 def _dtype(text: str) -> str:

@@ -35,12 +35,12 @@ def answer(parser: argparse.ArgumentParser) -> None:
 
 def _actions(parser: argparse.ArgumentParser) -> list[argparse.Action]:
     """All options of all commands; argparse has no public access to them."""
-    found: list[argparse.Action] = []
+    options: list[argparse.Action] = []
     for action in parser._actions:
-        found.append(action)
+        options.append(action)
         if isinstance(action, argparse._SubParsersAction):
-            found += [item for command in action.choices.values() for item in _actions(command)]
-    return found
+            options += [item for command in action.choices.values() for item in _actions(command)]
+    return options
 
 
 def _platforms(**_given: object) -> list[str]:

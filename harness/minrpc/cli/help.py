@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 
-from minrpc.cli import COMMANDS, make_parser
+from minrpc.cli import COMMANDS, added, make_parser
 from minrpc.targets.option_table import DEVICE_OPTIONS
 
 DEVICES = "devices"
@@ -13,9 +13,9 @@ DEVICES = "devices"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    topics = ", ".join((DEVICES, *COMMANDS))
+    topics = [DEVICES, *COMMANDS, *added()]
     parser.add_argument(
-        "topic", nargs="?", choices=[DEVICES, *COMMANDS], metavar="TOPIC", help=f"one of {topics}"
+        "topic", nargs="?", choices=topics, metavar="TOPIC", help=f"one of {', '.join(topics)}"
     )
 
 

@@ -54,14 +54,14 @@ def main(arguments: argparse.Namespace) -> int:
         raise ConfigurationError("--drift must be more than 0 seconds", next_step="leave it out")
     selection = selected(arguments)
     total = Deadline("info", options.total_timeout_s)
-    found = [_show(target, arguments, total) for target in selection.targets]
-    write_json(arguments, {"devices": found})
+    rows = [_show(target, arguments, total) for target in selection.targets]
+    write_json(arguments, {"devices": rows})
     return 0
 
 
 def _show(target: Target, arguments: argparse.Namespace, total: Deadline) -> dict[str, Any]:
     """Show the device; returns the shown facts for the JSON."""
-    found: dict[str, Any] = {"platform": target.name}
+    row: dict[str, Any] = {"platform": target.name}
     with start(target, total=total) as running, connect(running, total=total) as device:
         print(target.name)
         info = device.info()
@@ -70,11 +70,11 @@ def _show(target: Target, arguments: argparse.Namespace, total: Deadline) -> dic
             print(fact(name, value))
         if stats.heap_used is not None:
             print(fact("heap", f"{stats.heap_used:,} bytes in use, {stats.heap_peak:,} at the most"))
-        found |= _memory_json(info)
+        row |= _memory_json(info)
         for name, text, numbers in _clock_facts(device, target.platform, arguments.drift):
             print(fact(name, text), flush=True)
-            found[name] = numbers
-    return found
+            row[name] = numbers
+    return row
 
 
 def _memory_json(info: DeviceInfo) -> dict[str, Any]:
@@ -104,10 +104,10 @@ def facts(info: DeviceInfo) -> Iterator[tuple[str, str]]:
     yield "stack", known if info.stack_size else "not known"
     yield "message", f"at most {info.max_packet:,} bytes"
     if info.clock is not None:
-        seconds = info.clock.cycles / info.clock.cycles_hz
+        seconds = info.clock.ticks / info.clock.ticks_hz
         yield (
             "uptime",
-            f"{quantity(seconds, 's')} by the cycle counter, {quantity(info.clock.cycles_hz, 'Hz')}",
+            f"{quantity(seconds, 's')} by the cycle counter, {quantity(info.clock.ticks_hz, 'Hz')}",
         )
     yield "link", ", ".join(f"{name} {count}" for name, count in info.link_counts().items())
     for region in info.regions:
@@ -128,14 +128,14 @@ def _clock_facts(
     yield "clock", str(clock), {**clock.to_json(), "resolution_s": clock.resolution_s}
     if after.stands_still_since(before):
         raise TimerError(
-            f"the counter stands still at {after.cycles:,}",
+            f"the counter stands still at {after.ticks:,}",
             stage="info",
             next_step=_another_clock(platform),
         )
     yield (
         "overhead",
-        f"timer {count(cost.timer)} cycles a repeat, loop and empty call {count(cost.call)} a call",
-        {"repeat_cycles": cost.timer, "call_cycles": cost.call},
+        f"timer {count(cost.timer)} ticks a repeat, loop and empty call {count(cost.call)} a call",
+        {"repeat_ticks": cost.timer, "call_ticks": cost.call},
     )
     hint = clock_hint(platform, clock)
     if hint:

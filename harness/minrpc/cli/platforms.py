@@ -30,7 +30,7 @@ def main(arguments: argparse.Namespace) -> int:
     print(f"  {'platform':<{width}}  runs here description")
     for name, platform in platforms.items():
         mark = "*" if platform.default else " "
-        about = "; ".join([platform.description, *_missing(lacks[name])])
+        about = "; ".join([platform.description, *(f"{need.name}: {need.problem}" for need in lacks[name])])
         head = f"{mark} {name:<{width}}  {_here(platform, lacks[name]):<9}"
         print(beside(head, about, column=len(head) + 2))
     print("\n* used if no platform is named.\n`minrpc doctor` shows how to install missing packages.")
@@ -51,7 +51,3 @@ def _here(platform: Platform, lacks: list[Requirement]) -> str:
     if platform.starts == "board":
         return "a board"
     return "no" if lacks else "yes"
-
-
-def _missing(lacks: list[Requirement]) -> list[str]:
-    return [f"{need.name}: {need.problem}" for need in lacks]

@@ -7,33 +7,23 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Final
 
-from minrpc.cli.call_arguments import call_arguments, to_device
-from minrpc.cli.source_options import (
-    add_build_options,
-    add_call_options,
-    load_with,
-    sources_from,
-    told_if_unfit,
-)
-from minrpc.client import RemoteModule
-from minrpc.counters import counters_for
-from minrpc.counters.profile import CALLING, Profile, profile_call
+from minrpc.cli.call_arguments import call_arguments
+from minrpc.cli.recorded import recorded
+from minrpc.cli.source_options import add_build_options, add_call_options
+from minrpc.counters.profile import APART, Profile
 from minrpc.counters.profile_files import callgrind, flame_graph, speedscope
-from minrpc.cycles import core_or_reason
 from minrpc.errors import ConfigurationError, MissingError
-from minrpc.firmware import Firmware, build
+from minrpc.firmware import Firmware
 from minrpc.host.deadline import Deadline
 from minrpc.host.files import check_writable, write_output
-from minrpc.library import LoadedLibrary
 from minrpc.names import did_you_mean
-from minrpc.pipeline import connect, select
+from minrpc.pipeline import select
 from minrpc.program.lines import Line
-from minrpc.running import start
+from minrpc.publish.recording import CallOptions, place_text, source_lines, source_text
 from minrpc.targets import Target
 from minrpc.targets.options import add_device_options, options_from
 
@@ -68,27 +58,17 @@ def main(arguments: argparse.Namespace) -> int:
     )
     target = target.changed(cmake_options=arguments.cmake_option)
     print(f"{target.name}: firmware", file=sys.stderr, flush=True)
-    firmware = build(target)
     total = Deadline("profile", options.total_timeout_s)
-    with ExitStack() as stack:
-        core, reason = core_or_reason(target.platform) if arguments.by == "cycles" else (None, "")
-        counters = counters_for(firmware.elf, flow=True, core=core, no_cycles=reason)
-        running = stack.enter_context(start(firmware, counters=counters, total=total))
-        device = stack.enter_context(connect(running, total=total))
-        library: RemoteModule | LoadedLibrary = device.system_lib()
-        if arguments.source:
-            sources = sources_from(arguments, arguments.source)
-            library = load_with(arguments.function, device, sources, stack)
-        with told_if_unfit(arguments.source):
-            profile = profile_call(
-                library, counters, arguments.function, to_device(device, plan), arguments.by
-            )
-    call = f"{arguments.function}({', '.join(map(str, plan))})"
-    print("\n".join(_text(profile, call, target.name, firmware, arguments.top)))
+    how = CallOptions(number=1, repeat=1, counters=(), memory=False, profile=arguments.by)
+    call = recorded(arguments, target, plan, how, total, lambda line: None)
+    profile, firmware = call.profile, call.firmware
+    assert profile, "the target runs under QEMU"
+    assert firmware, "it was built"
+    print("\n".join(_text(profile, call.record.call, target.name, firmware, arguments.top)))
     if arguments.annotate:
         print("\n".join(_annotated(profile, arguments.annotate, firmware)))
     writers: tuple[Callable[[Profile], str], ...] = (
-        _flame,
+        lambda profile: flame_graph(profile.name, profile.called),
         partial(callgrind, source=firmware.source),
         speedscope,
     )
@@ -96,10 +76,6 @@ def main(arguments: argparse.Namespace) -> int:
         if file:
             write_output(file, writer(profile))
     return 0
-
-
-def _flame(profile: Profile) -> str:
-    return flame_graph(profile.name, profile.called)
 
 
 def _only(targets: list[Target], named: tuple[str, ...]) -> Target:
@@ -115,14 +91,14 @@ def _only(targets: list[Target], named: tuple[str, ...]) -> Target:
 
 
 def _text(profile: Profile, call: str, platform: str, firmware: Firmware, top: int) -> Iterator[str]:
-    total = profile.total
+    total = profile.inclusive
     most = f" to {total + profile.spread:,}" if profile.spread else ""
     yield f"{call} on {platform}: {total:,}{most} {profile.unit}"
     if profile.estimate:
-        yield f"  {profile.estimate}"
+        yield f"  {profile.estimate}" + "; each row has the least" * bool(most)
     yield ""
     yield f"  {'own':>12} {'':>6} {'with callees':>13} {'calls':>9}  function"
-    functions = profile.called.rows()
+    functions = [row for row in profile.called.rows() if row.name not in APART]
     for row in functions[:top]:
         share = f"{row.own / total:.1%}"
         calls = f"{row.calls:,}" if row.calls else ""
@@ -133,31 +109,15 @@ def _text(profile: Profile, call: str, platform: str, firmware: Firmware, top: i
         yield f"  {own:>12,} {own / total:>6.1%} {'':>13} {'':>9}  {len(rest)} more"
     yield ""
     yield f"  {'own':>12} {'':>6}  line"
-    found = list(profile.called_lines.items())
-    for line, count in found[:top]:
-        yield f"  {count:>12,} {count / total:>6.1%}  {_place(line)}  {_source(firmware, line)}".rstrip()
-    more = sum(count for _, count in found[top:])
-    calling = total - sum(profile.called_lines.values())
-    for count, what in ((more, f"{len(found) - top} more"), (calling, CALLING)):
-        if count:
-            yield f"  {count:>12,} {count / total:>6.1%}  {what}"
-
-
-def _place(line: Line | None) -> str:
-    return f"{Path(line.file).name}:{line.number}" if line else "no source line known"
-
-
-def _source(firmware: Firmware, line: Line | None) -> str:
-    """The line's text, if its file is on this machine."""
-    lines = _lines_of(firmware, line.file) if line else []
-    return lines[line.number - 1].strip() if line and line.number <= len(lines) else ""
-
-
-def _lines_of(firmware: Firmware, name: str) -> list[str]:
-    try:
-        return firmware.source(name).read_text(errors="replace").splitlines()
-    except OSError:
-        return []
+    lines = list(profile.called_lines.items())
+    for line, count in lines[:top]:
+        place = f"{place_text(line)}  {source_text(firmware, line)}"
+        yield f"  {count:>12,} {count / total:>6.1%}  {place}".rstrip()
+    more = sum(count for _, count in lines[top:])
+    if more:
+        yield f"  {more:>12,} {more / total:>6.1%}  {len(lines) - top} more"
+    yield ""
+    yield f"  apart from these {profile.total - total:,} for calling it, and for interrupts"
 
 
 def _annotated(profile: Profile, name: str, firmware: Firmware) -> Iterator[str]:
@@ -174,8 +134,8 @@ def _annotated(profile: Profile, name: str, firmware: Firmware) -> Iterator[str]
     if function is None:
         step = did_you_mean(name, functions) or "name a function of the table"
         raise ConfigurationError(f"the program has no function {name}", next_step=step)
-    found = [profile.image.line_at(address) for address in range(function.start, function.end)]
-    own = [line for line in found if line]
+    known = [profile.image.line_at(address) for address in range(function.start, function.end)]
+    own = [line for line in known if line]
     if not own:
         raise ConfigurationError(f"no source line of {name} is known", next_step="build it with -g")
     # Inlined code has files of its own.
@@ -183,7 +143,7 @@ def _annotated(profile: Profile, name: str, firmware: Firmware) -> Iterator[str]
     numbers = [line.number for line in own if line.file == file]
     yield ""
     yield f"{name}, {file}"
-    lines = _lines_of(firmware, file)
+    lines = source_lines(firmware, file)
     for number in range(min(numbers), max(numbers) + 1):
         count = profile.lines.get(Line(file, number))
         text = lines[number - 1] if number <= len(lines) else ""

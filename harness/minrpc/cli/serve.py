@@ -13,20 +13,39 @@ import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from getpass import getuser
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
 from minrpc.errors import ConfigurationError, LinkClosedError
 from minrpc.firmware import Firmware, build
+from minrpc.host.wall import sandboxed
 from minrpc.running import RunningDevice, start
 from minrpc.targets import Target
 from minrpc.targets.options import add_device_options, options_from
 from minrpc.transport import FdTransport
 from minrpc.transport.public_pty import PublicPty, PublishedLink
 from minrpc.transport.relay import Relay
+from minrpc.tvm.limits import DEFAULT, Limits
 
+_LIMITS: Final = {
+    "session-bytes": ("session_bytes", "bytes of its files together, and of a request"),
+    "session-files": ("files", "number of its files"),
+    "unpacked-bytes": ("unpacked", "bytes of an archive's content"),
+    "hello-timeout": ("hello_s", "seconds for the whole handshake"),
+    "idle-timeout": ("idle_s", "seconds without a whole request"),
+    "keep-alive": ("keep_alive_s", "seconds after which a silent client's machine is asked if it is there"),
+    "waiting": ("waiting", "clients that wait while one is served"),
+}
+# Letters of the shortest token: at a guess a millisecond, 16 hexadecimal digits take ages.
+_SHORTEST: Final = 16
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-say = partial(print, flush=True)
+
+
+def say(text: str) -> None:
+    """Print a line; a client's text can't control the terminal."""
+    print("".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text), flush=True)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,9 +66,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--bind", default="127.0.0.1", metavar="ADDRESS", help="address of --tvm-port (default %(default)s)")
     add("--pipe", type=Path, metavar="FILE", help="write a program that is a device, for TVM's PopenSession")
+    add(
+        "--token-file",
+        type=Path,
+        metavar="FILE",
+        help="serve only clients whose key is the word in FILE; in a tracker the name is NAME:WORD",
+    )
+    add(
+        "--unsafe", action="store_true", help="serve --tvm-port without a sandbox: clients run code as you do"
+    )
     add("--tracker", metavar="HOST:PORT", help="register with this tracker of TVM's")
     add("--key", metavar="NAME", help="name in the tracker (default: the platform's)")
+    limits = parser.add_argument_group("limits of each client of --tvm-port")
+    for name, (field, text) in _LIMITS.items():
+        default = getattr(DEFAULT, field)
+        limits.add_argument(
+            f"--{name}",
+            type=partial(_above_zero, type(default)),
+            default=default,
+            dest=field,
+            metavar="N",
+            help=f"{text} (default %(default)s)",
+        )
     add_device_options(add, ["call-timeout", "platforms-file", "timing", "link"])
+
+
+def _above_zero(kind: type[int] | type[float], text: str) -> float:
+    number = kind(text)
+    if not 0 < number < float("inf"):
+        raise ValueError(text)
+    return number
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -59,6 +105,8 @@ def main(arguments: argparse.Namespace) -> int:
         return _write_pipe(arguments)
     options = options_from({**vars(arguments), "platform": []})
     target = Target.named(arguments.platform, platforms_file=options.platforms_file, **options.given)
+    if arguments.unsafe:
+        say(f"UNSAFE: a client can read and change all that {getuser()} can, here and on the network")
     say(f"{target.name}: firmware")
     firmware = build(target)
     if arguments.tvm_port is not None:
@@ -70,7 +118,8 @@ def main(arguments: argparse.Namespace) -> int:
         pty = stack.enter_context(PublicPty())
         # Once the link exists, the device is ready: waiting programs may start.
         stack.enter_context(PublishedLink(arguments.pty, pty.path))
-        say(f"{target.name}: runs{_process(running)}, {running.timing} time")
+        process = f" (pid {running.process.pid})" if running.process else ""
+        say(f"{target.name}: runs{process}, {running.timing} time")
         say(f"{arguments.pty} -> {pty.path}")
         say(f"try: pytest tests/ --serial-port {arguments.pty}   (Ctrl-C ends the device)")
         serve(running, pty, stop_fd)
@@ -86,7 +135,7 @@ def _check(arguments: argparse.Namespace) -> None:
             "serve takes one of --pty, --tvm-port and --pipe",
             next_step="--pty PATH for microTVM's wire, --tvm-port N or --pipe FILE for today's TVM",
         )
-    for option in ("tracker", "call_timeout"):
+    for option in ("tracker", "call_timeout", "token_file", "unsafe"):
         if arguments.tvm_port is None and getattr(arguments, option):
             name = f"--{option.replace('_', '-')}"
             raise ConfigurationError(
@@ -98,9 +147,32 @@ def _check(arguments: argparse.Namespace) -> None:
         )
 
 
+def _token(arguments: argparse.Namespace) -> str:
+    """The word that clients need; "" for none. Raises ConfigurationError for a server that all may reach."""
+    if arguments.token_file is None:
+        if not is_loopback(arguments.bind):
+            raise ConfigurationError(
+                f"--bind {arguments.bind}: other machines may reach it, and a client can run any code",
+                next_step="name a file with a secret word: --token-file FILE (docs/serve.md)",
+            )
+        return ""
+    try:
+        token: str = arguments.token_file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            f"{arguments.token_file} can't be read: {error}", next_step="name another file"
+        ) from error
+    if len(token) < _SHORTEST or not token.isascii() or any(map(str.isspace, token)):
+        raise ConfigurationError(
+            f"{arguments.token_file} has no word of {_SHORTEST} or more letters",
+            next_step=f"python3 -c 'import secrets; print(secrets.token_hex())' > {arguments.token_file}",
+        )
+    return token
+
+
 def _write_pipe(arguments: argparse.Namespace) -> int:
     """Writes the program of --pipe. Raises ConfigurationError for an unusable platform or file."""
-    from minrpc.tvm.rpc.pipe import pipe_program
+    from minrpc.tvm.pipe import pipe_program
 
     file: Path = arguments.pipe
     text = pipe_program(arguments.platform, platforms_file=arguments.platforms_file, timing=arguments.timing)
@@ -115,24 +187,37 @@ def _write_pipe(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def is_loopback(address: str) -> bool:
+    """True if only programs of this machine can connect to `address`."""
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"
+
+
 def serve_tvm(firmware: Firmware, arguments: argparse.Namespace) -> None:
     """Serves clients of TVM until a signal. Raises ConfigurationError for a port in use, or no tracker."""
-    from minrpc.tvm.rpc.served import OwnedDevice
-    from minrpc.tvm.rpc.server import Server, listen
-    from minrpc.tvm.rpc.tracker import tracker_at
+    from minrpc.tvm.served import OwnedDevice
+    from minrpc.tvm.server import Server, has_token, listen
+    from minrpc.tvm.tracker import tracker_at
 
-    name = firmware.target.name
+    name, token = firmware.target.name, _token(arguments)
     with ExitStack() as stack:
+        otherwise = "or say --unsafe: clients run code as you do"
+        stack.enter_context(sandboxed(otherwise, wanted=not arguments.unsafe))
         stop_fd = stack.enter_context(stop_signals())
         listener = stack.enter_context(listen(arguments.bind, arguments.tvm_port))
         source = stack.enter_context(OwnedDevice(firmware))
         host, port = listener.getsockname()[:2]
         tracker = None
+        key = ":".join(filter(None, (arguments.key or name, token)))
         if arguments.tracker:
-            tracker = stack.enter_context(tracker_at(arguments.tracker, arguments.key or name, port))
-            say(f"{name}: in the tracker at {arguments.tracker} as {tracker.key}")
+            tracker = stack.enter_context(tracker_at(arguments.tracker, key, port))
+            say(f"{name}: in the tracker at {arguments.tracker} as {arguments.key or name}")
         say(f'{name}: try tvm.rpc.connect("{host}", {port})   (Ctrl-C ends the device)')
-        Server(listener, source, say).serve(stop_fd, tracker)
+        limits = Limits(**{field: getattr(arguments, field) for field, _ in _LIMITS.values()})
+        server = Server(listener, source, say, accepts=has_token(token), limits=limits)
+        server.serve(stop_fd, tracker)
     say(f"{name}: stopped")
 
 
@@ -176,7 +261,3 @@ def _exit_fd(running: RunningDevice) -> Iterator[int | None]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _process(running: RunningDevice) -> str:
-    return f" (pid {running.process.pid})" if running.process else ""

@@ -9,15 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from elftools.common.exceptions import DWARFError, ELFError
-
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.selected import selected
 from minrpc.cli.source_options import add_build_options
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import build
 from minrpc.host.files import check_writable, write_output
-from minrpc.program import NotElfError
 from minrpc.reports.document import to_text
 from minrpc.reports.markdown import table
 from minrpc.reports.treemap import treemap
@@ -64,24 +61,20 @@ def main(arguments: argparse.Namespace) -> int:
     if (arguments.treemap or arguments.size_report) and len(programs) > 1:
         step = "name one with --platform"
         raise ConfigurationError("--treemap and --size-report take one platform", next_step=step)
-    found = {}
+    measured = {}
     for name, elf in programs.items():
-        found[name] = sizes = _sizes(elf)
+        measured[name] = sizes = _sizes(elf)
         print("\n".join(_text(name, sizes, arguments.by or ["component", "symbol"], arguments.top)))
         if arguments.treemap:
             write_output(arguments.treemap, treemap(f"{name}, flash", sizes.grouped("flash")))
         if arguments.size_report:
             _write_reports(arguments.size_report, sizes)
-    write_json(arguments, {"programs": [_json(name, sizes) for name, sizes in found.items()]})
+    write_json(arguments, {"programs": [_json(name, sizes) for name, sizes in measured.items()]})
     return 0
 
 
 def _sizes(elf: Path) -> ProgramSizes:
-    try:
-        sizes = program_sizes(elf)
-    except (NotElfError, ELFError, DWARFError) as error:
-        message = f"{elf} is damaged or cut off: {error}"
-        raise ConfigurationError(message, next_step="build it again") from error
+    sizes = program_sizes(elf)
     if not sizes.regions:
         # All sections of an object begin at 0, so the owner of an address is not known.
         message = f"{elf} has no load segments: an object file is not placed in memory yet"

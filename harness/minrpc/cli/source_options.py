@@ -11,14 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from minrpc.errors import ConfigurationError, HarnessError
-from minrpc.library import LoadedLibrary, Sources, load
-from minrpc.library.arguments import require_callable
-from minrpc.names import did_you_mean, listed
+from minrpc.library import LoadedLibrary, Sources
 from minrpc.pipeline import Device
+from minrpc.publish.recording import load_function
+
+
+def add_sandbox_option(add: Callable[..., Any], help_text: str = "for C of strangers") -> None:
+    """Declare the option for compilers and devices in a sandbox; None if it is not given."""
+    kind = argparse.BooleanOptionalAction
+    add("--sandbox", action=kind, help=f"compile and run as `minrpc serve` does: {help_text}")
 
 
 def add_source_options(add: Callable[..., Any]) -> None:
     """Declare the options for compiling C, as `Device.load` takes them."""
+    add_sandbox_option(add)
     add("--flags", action="append", default=[], metavar="FLAGS", help="for the compiler, such as -O3")
     add("--include", action="append", default=[], type=Path, metavar="DIR", help="a directory of headers")
     add("--define", action="append", default=[], metavar="NAME[=VALUE]", help="a definition")
@@ -70,17 +76,9 @@ def sources_from(arguments: argparse.Namespace, files: Sequence[Path]) -> Source
 
 
 def load_with(function: str, device: Device, sources: Sources, stack: ExitStack) -> LoadedLibrary:
-    """The compiled library, loaded into the device until `stack` ends.
-
-    Raises ConfigurationError if it has no `function`, or this can't be called.
-    """
-    loaded = stack.enter_context(load(device, sources))
-    if function not in loaded.functions:
-        step = did_you_mean(function, loaded.functions) or f"it has {listed(loaded.functions, 12)}"
-        raise ConfigurationError(f"{loaded.name} has no function {function}", next_step=step)
+    """The library of `load_function`. Raises ConfigurationError also for a function that can't be called."""
     with told_if_unfit(sources.files):
-        require_callable(loaded[function].function)
-    return loaded
+        return load_function(device, sources, function, stack)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from minrpc.cli.call_arguments import parse_argument, to_host
 from minrpc.cli.selected import selected
+from minrpc.cli.source_options import add_sandbox_option
 from minrpc.errors import ConfigurationError
 from minrpc.host.files import check_writable, write_output
 from minrpc.reports.figures import check_target
@@ -40,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--jobs", type=int, default=1, metavar="N", help="devices at once (default 1)")
     add("--csv", type=Path, metavar="FILE", help="the table as CSV")
     add("--plot", type=Path, metavar="FILE", help="draw it over the first name, as PNG, SVG or PDF")
+    add_sandbox_option(add)
     add_device_options(add)
 
 
@@ -77,7 +79,7 @@ def _kernel(arguments: argparse.Namespace, **sizes: str) -> Kernel:
     from minrpc.tuning.kernel import Kernel
 
     texts = [
-        re.sub(r"(?<![\w.])[A-Za-z_]\w*\b(?!\[|\.npy)", lambda found: sizes.get(found[0], found[0]), text)
+        re.sub(r"(?<![\w.])[A-Za-z_]\w*\b(?!\[|\.npy)", lambda word: sizes.get(word[0], word[0]), text)
         for text in arguments.arg
     ]
     named = tuple(filter(None, arguments.counters.split(",")))

@@ -5,37 +5,23 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
-from minrpc.cli.call_arguments import CallArgument, call_arguments, to_device
-from minrpc.cli.constant_time import add_arguments as add_constant_time_options
-from minrpc.cli.constant_time import constant_time, trials_from
+from minrpc.cli.call_arguments import CallArgument, call_arguments
+from minrpc.cli.constant_time import add_arguments as add_constant_time_options, constant_time, trials_from
 from minrpc.cli.json_output import STDOUT, add_json_option, write_json
+from minrpc.cli.recorded import recorded
 from minrpc.cli.selected import selected
-from minrpc.cli.source_options import (
-    add_build_options,
-    add_call_options,
-    load_with,
-    sources_from,
-    told_if_unfit,
-)
+from minrpc.cli.source_options import add_build_options, add_call_options, sources_from, told_if_unfit
 from minrpc.cli.timing_files import add_record, read_records
-from minrpc.client import RemoteModule
-from minrpc.counters.packed_code import packed_function_code
 from minrpc.errors import ConfigurationError, RemoteError
-from minrpc.firmware import Firmware
 from minrpc.host.deadline import Deadline
 from minrpc.host.files import is_special
-from minrpc.library import LoadedLibrary
-from minrpc.pipeline import Device, connect
-from minrpc.program.compiler import Compiler
-from minrpc.publish.provenance import code_compiler, firmware_record
+from minrpc.publish.recording import CallOptions
 from minrpc.reports.figures import check_target
-from minrpc.running import RunningDevice, start
 from minrpc.targets import Target
 from minrpc.targets.options import add_device_options, options_from, split_names
 from minrpc.timing import Measurement, samples_needed
@@ -44,9 +30,6 @@ from minrpc.timing.record import TimingRecord, content
 from minrpc.timing.side_by_side import side_by_side
 from minrpc.timing.text import record_text
 from minrpc.timing.units import parse_percent
-
-# Samples of a request: the number that fits in the smallest device's answer.
-_REPEATS_AT_ONCE: Final = 1000
 
 
 def say(line: str) -> None:
@@ -76,6 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="number of repeats at which --until gives up (default 1000)",
     )
+    add("--processes", type=int, default=1, metavar="N", help="starts of the device, each with all repeats")
     add("--net", action="store_true", help="subtract the overhead of measuring, itself measured")
     add(
         "--counters",
@@ -151,7 +135,8 @@ def _precision(arguments: argparse.Namespace) -> float | None:
 
 
 def _check_numbers(arguments: argparse.Namespace) -> None:
-    numbers = {"number": arguments.number, "repeat": arguments.repeat, "max_repeats": arguments.max_repeats}
+    names = ("number", "repeat", "max_repeats", "processes")
+    numbers = {name: getattr(arguments, name) for name in names}
     for name, value in numbers.items():
         if value < 1:
             message = f"--{name.replace('_', '-')} is at least 1, not {value}"
@@ -172,121 +157,51 @@ class Run:
         total: Deadline,
     ) -> None:
         self._given = arguments
-        self._target = target
+        self._target = target.changed(cmake_options=arguments.cmake_option)
         self._plan = plan
         self._precision = precision
         self._total = total
         self.record: TimingRecord | None = None
         self.shown: TimingRecord | None = None
-        self._code: Mapping[str, int] = {}
-        self._compiler = Compiler("", "")
-        self._function_bytes = 0
 
     def __call__(self) -> int:
-        with ExitStack() as stack:
-            running = stack.enter_context(self._start())
-            device = stack.enter_context(connect(running, total=self._total))
-            library = self._library(device, stack)
-            with told_if_unfit(self._given.source):
-                measurement = self._measure(library, to_device(device, self._plan))
-            self._function_bytes = self._size_of_code(library, running.firmware)
-        return self._report(measurement, running.firmware)
-
-    def _library(self, device: Device, stack: ExitStack) -> RemoteModule | LoadedLibrary:
-        """The library with the function: linked into the firmware, or loaded for this measurement."""
-        if not self._given.source:
-            return device.system_lib()
-        sources = sources_from(self._given, self._given.source)
-        loaded = load_with(self._given.function, device, sources, stack)
-        self._code, self._compiler = loaded.own_sizes, code_compiler(loaded.compiled)
-        return loaded
-
-    def _size_of_code(self, library: RemoteModule | LoadedLibrary, firmware: Firmware | None) -> int:
-        """Code size of the function itself, in bytes; 0 if unknown."""
-        name = self._given.function
-        if isinstance(library, LoadedLibrary):
-            return library[name].size
-        code = packed_function_code(firmware.elf, name) if firmware else None
-        return code.end - code.start if code else 0
-
-    def _start(self) -> RunningDevice:
         if not self._target.attached:
             say(f"{self._target.name}: firmware")
-        counters = bool(self._given.counters) and self._target.platform.starts == "qemu"
-        target = self._target.changed(cmake_options=self._given.cmake_option, counters=counters)
-        return start(target, total=self._total)
-
-    def _measure(self, lib: RemoteModule | LoadedLibrary, args: list[object]) -> Measurement:
-        """Measure the requested number of repeats, or until the median is precise enough.
-
-        Each request begins with the batch size of the request before, and at most doubles the number of
-        repeats, so that all statistics together take no longer than the last.
-        """
-        whole: Measurement | None = None
-        wanted = self._given.repeat
-        while True:
-            have = len(whole.samples) if whole else 0
-            number = max(sample.number for sample in whole.samples) if whole else self._given.number
-            measurer = lib.measure(
-                self._given.function,
-                number=number,
-                repeat=min(wanted - have, _REPEATS_AT_ONCE),
-                min_repeat_ms=self._given.min_repeat_ms,
-                counters=counter_names(self._given.counters),
-                memory=self._given.memory,
-            )
-            more: Measurement = measurer(*args)
-            whole = whole.joined(more) if whole else more
-            if len(whole.samples) >= wanted:
-                wanted = self._wanted(whole)
-            if len(whole.samples) >= wanted:
-                return whole
-
-    def _wanted(self, whole: Measurement) -> int:
-        """The wanted number of repeats: more than the present number until the median is known well
-        enough."""
-        have = len(whole.samples)
-        most: int = self._given.max_repeats
-        if self._precision is None or whole.summary.precision <= self._precision or have >= most:
-            return have
-        needed = samples_needed(whole.summary, self._precision)
-        say(f"{have} repeats: {_known(whole)}, about {needed} needed")
-        return min(max(needed, have + 1), 2 * have, most)
-
-    def _report(self, measurement: Measurement, firmware: Firmware | None) -> int:
-        record = self._record(measurement, firmware)
-        shown = measurement.net() if self._given.net else measurement
-        self.record, self.shown = record, self._record(shown, firmware)
-        print(record_text(self.shown))
-        if self._given.json and self._given.json != STDOUT:
-            add_record(self._given.json, record)
-        if self._given.plot:
-            draw_samples(self.shown, self._given.plot)
-        return max(self._unreached(measurement), self._out_of_bounds(measurement))
-
-    def _record(self, measurement: Measurement, firmware: Firmware | None) -> TimingRecord:
-        return TimingRecord(
-            platform=self._target.name,
-            arguments=tuple(str(item) for item in self._plan),
-            measurement=measurement,
-            firmware=firmware_record(firmware, symbols=bool(self._given.json)) if firmware else None,
-            code=self._code,
-            code_compiler=self._compiler.name,
-            code_flags=self._compiler.flags,
-            function_bytes=self._function_bytes,
-            when=datetime.now(UTC).isoformat(timespec="seconds"),
+        given = self._given
+        options = CallOptions(
+            number=given.number,
+            repeat=given.repeat,
+            min_repeat_ms=given.min_repeat_ms,
+            precision=self._precision,
+            max_repeats=given.max_repeats,
+            counters=counter_names(given.counters),
+            memory=given.memory,
+            processes=given.processes,
         )
+        self.record = record = recorded(given, self._target, self._plan, options, self._total, say).record
+        shown = replace(record, measurement=record.measurement.net()) if given.net else record
+        self.shown = shown
+        print(record_text(shown))
+        if given.json and given.json != STDOUT:
+            add_record(given.json, record)
+        if given.plot:
+            draw_samples(shown, given.plot)
+        precise, within = self._is_precise(record.measurement), self._is_within_bounds(record.measurement)
+        return 0 if precise and within else 1
 
-    def _unreached(self, measurement: Measurement) -> int:
-        if self._precision is None or measurement.summary.precision <= self._precision:
-            return 0
-        needed = samples_needed(measurement.summary, self._precision)
-        repeats = f"{len(measurement.samples)} repeats"
-        say(f"minrpc: --until {self._given.until} not reached in {repeats}: {_known(measurement)};")
+    def _is_precise(self, measurement: Measurement) -> bool:
+        """True if --until was reached; else says how many repeats would do."""
+        summary = measurement.summary
+        if self._precision is None or summary.precision <= self._precision:
+            return True
+        needed = samples_needed(summary, self._precision)
+        known = f"the median is known to {summary.precision * 100:.2g} %"
+        say(f"minrpc: --until {self._given.until} not reached in {summary.count} repeats: {known};")
         say(f"  next: about {needed} repeats would do: --max-repeats {needed}, or a longer --min-repeat-ms")
-        return 1
+        return False
 
-    def _out_of_bounds(self, measurement: Measurement) -> int:
+    def _is_within_bounds(self, measurement: Measurement) -> bool:
+        """Says the bounds that the time breaks; False if --strict-timing makes them a failure."""
         bounds = self._target.platform.time_bounds
         seconds = measurement.clock.seconds(measurement.summary.median)
         broken = [
@@ -294,13 +209,9 @@ class Run:
         ]
         for bound in broken:
             say(f"minrpc: {measurement.name} took {seconds:.3g} s, outside {bound} of {self._target.name}")
-        return 1 if broken and self._given.strict_timing else 0
+        return not (broken and self._given.strict_timing)
 
 
 def counter_names(counters: str | None) -> Sequence[str] | Literal["all"]:
     """The names in the option `--counters`."""
     return "all" if counters == "all" else split_names([counters or ""])
-
-
-def _known(measurement: Measurement) -> str:
-    return f"the median is known to {measurement.summary.precision * 100:.2g} %"

@@ -52,4 +52,6 @@ def add_record(path: Path, new: TimingRecord) -> None:
 
 
 def _not_ours(path: Path, error: ValueError) -> ConfigurationError:
-    return ConfigurationError(f"{path} holds no timings: {error}", next_step="name another file")
+    return ConfigurationError(
+        f"{path} holds no timings: {error}", next_step="measure again, or name another file"
+    )

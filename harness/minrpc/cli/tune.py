@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from minrpc.cli.call_arguments import parse_argument, to_host
 from minrpc.cli.selected import selected
+from minrpc.cli.source_options import add_sandbox_option
 from minrpc.cycles import core_or_reason
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware, build
@@ -22,6 +23,7 @@ from minrpc.host.files import check_writable, write_output
 from minrpc.reports.figures import check_target
 from minrpc.reports.markdown import table
 from minrpc.targets import Target
+from minrpc.targets.option_table import DEVICE_OPTIONS
 from minrpc.targets.options import add_device_options
 from minrpc.targets.target import UNKNOWN_BOARD
 from minrpc.tuning.applying import applied, check_applicable
@@ -62,7 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--flags", default="", metavar="SETS", help="compiler flags, sets with commas between: -O2,-O3,-Os")
     add("--arg", action="append", default=[], metavar="ARG", help="an argument: int8[1024], 3, 0.5, data.npy")
     add("--include", action="append", default=[], type=Path, metavar="DIR", help="a directory of headers")
-    add("--check", default="none", metavar="FILE:FUNC", help="a Python function with the right results; none")
+    right = "a Python function with the right results; none"
+    add("--check", dest="reference", default="none", metavar="FILE:FUNC", help=right)
     add(
         "--check-only",
         metavar="N|best",
@@ -108,9 +111,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="draw how the best was found, and the front, as PNG, SVG or PDF",
     )
-    # The option of all commands, but it can be repeated.
+    add_sandbox_option(add, "for C of strangers; --dask's workers always do it without --no-sandbox")
+    # The options of all commands, but a port can be repeated, and --check is this command's own.
     add_device_options(
-        lambda name, **given: add(name, **(given | _SEVERAL if name == "--serial-port" else given))
+        lambda name, **given: add(name, **(given | _SEVERAL if name == "--serial-port" else given)),
+        [name for name in DEVICE_OPTIONS if name != "check"],
     )
 
 
@@ -234,7 +239,7 @@ def _kernel(arguments: argparse.Namespace) -> Kernel:
         arguments.source,
         arguments.function,
         tuple(to_host(plan)),
-        _check_of(arguments.check),
+        _check_of(arguments.reference),
         tuple(arguments.include),
         _check_every(arguments.check_only),
         counters=counters,
@@ -270,12 +275,12 @@ def _check_of(text: str) -> Check | None:
         raise ConfigurationError(
             f"--check {text}: {path} can't be loaded: {reason}", next_step=f"python {path} shows where"
         ) from error
-    found = getattr(module, function, None)
-    if not callable(found):
+    named = getattr(module, function, None)
+    if not callable(named):
         raise ConfigurationError(
             f"--check {text}: {path.name} has no function {function!r}", next_step="write ref.py:function"
         )
-    check: Check = found
+    check: Check = named
     return check
 
 
@@ -291,13 +296,14 @@ def _tune(
         file = path and stack.enter_context(ResultsFile(path, target.name, space, identity(kernel, firmware)))
         results = {item.candidate.number: item for item in (file.earlier if file else ())}
         stopped = _try_all(kernel, space, firmware, ports, arguments, results, file)
-    found = list(results.values())
+    tried = list(results.values())
     if arguments.t4 is not None:
-        write_output(arguments.t4, json.dumps(t4(sorted(found, key=_number)), indent=1) + "\n")
+        by_number = sorted(tried, key=lambda result: result.candidate.number)
+        write_output(arguments.t4, json.dumps(t4(by_number), indent=1) + "\n")
     if arguments.plot is not None:
-        draw_results(f"{kernel.function} on {target.name}", found, arguments.plot)
-    status = _summary(found, checked=kernel.check is not None)
-    leader = best(found)
+        draw_results(f"{kernel.function} on {target.name}", tried, arguments.plot)
+    status = _summary(tried, kernel)
+    leader = best(tried)
     if leader is not None:
         for place in arguments.apply:
             write_output(place, applied(leader.candidate, kernel, place))
@@ -338,7 +344,7 @@ def _try_all(
         seed=arguments.seed,
         known=tuple(results.values()),
         call_timeout_s=min(target.call_timeout_s, CANDIDATE_TIMEOUT_S),
-        workers=_dask(arguments.dask, kernel, target) if arguments.dask else None,
+        workers=_dask(arguments, kernel, target) if arguments.dask else None,
         ports=ports,
         compile_timeout_s=arguments.compile_timeout or COMPILE_TIMEOUT_S,
     )
@@ -347,7 +353,7 @@ def _try_all(
             results[result.candidate.number] = result
             if file is not None:
                 file.add(result)
-            _progress(result, list(results.values()), total)
+            _progress(result, list(results.values()), total, kernel.unit)
     except KeyboardInterrupt:
         print("stopped; finished results are kept", file=sys.stderr)
         return True
@@ -356,41 +362,37 @@ def _try_all(
     return False
 
 
-def _dask(address: str, kernel: Kernel, target: Target) -> AbstractContextManager[Workers]:
+def _dask(arguments: argparse.Namespace, kernel: Kernel, target: Target) -> AbstractContextManager[Workers]:
     from minrpc.tuning.cluster import DaskWorkers
 
-    return DaskWorkers(address, kernel, target)
+    return DaskWorkers(arguments.dask, kernel, target, sandbox=arguments.sandbox is not False)
 
 
-def _number(result: CandidateResult) -> int:
-    return result.candidate.number
-
-
-def _progress(result: CandidateResult, results: Sequence[CandidateResult], total: int) -> None:
+def _progress(result: CandidateResult, results: Sequence[CandidateResult], total: int, unit: str) -> None:
     leader = best(results)
-    told = f"{result.cycles:,.0f} cycles" if result.valid else f"{result.outcome}: {result.reason}"
-    so_far = f"best {leader.cycles:,.0f}" if leader else "none right yet"
+    told = f"{result.cost:,.0f} {unit}" if result.valid else f"{result.outcome}: {result.reason}"
+    so_far = f"best {leader.cost:,.0f}" if leader else "none right yet"
     print(f"  {len(results):>5}/{total}  {result.candidate}  {told}  ({so_far})", flush=True)
 
 
-def _summary(results: Sequence[CandidateResult], *, checked: bool) -> int:
+def _summary(results: Sequence[CandidateResult], kernel: Kernel) -> int:
     invalid: dict[str, int] = {}
     for result in results:
         if not result.valid:
             invalid[result.outcome] = invalid.get(result.outcome, 0) + 1
     valid = len(results) - sum(invalid.values())
     counted = "".join(f", {count} {name}" for name, count in sorted(invalid.items()))
-    right = "right" if checked else "ran, without --check no result was compared"
+    right = "right" if kernel.check else "ran, without --check no result was compared"
     print(f"{len(results)} tried: {valid} {right}{counted}")
     front = pareto(results)
     if not front:
         return 1
     print()
-    print("Not beaten in cycles, code and stack at once:")
+    print(f"Not beaten in {kernel.unit}, code and frame at once:")
     print()
     lines = [
-        (str(result.candidate), f"{result.cycles:,.0f}", f"{result.code_bytes:,}", f"{result.stack_bytes:,}")
+        (str(result.candidate), f"{result.cost:,.0f}", f"{result.code_bytes:,}", f"{result.frame_bytes:,}")
         for result in front
     ]
-    print(table(("candidate", "cycles", "code bytes", "stack bytes"), lines, {1, 2, 3}))
+    print(table(("candidate", kernel.unit, "code bytes", "frame bytes"), lines, {1, 2, 3}))
     return 0

@@ -58,7 +58,7 @@ class RemoteArray(RemoteHandle):
         host, lanes = to_numpy(self.dtype)
         result = np.empty(self.shape + lanes, host)
         with self._rpc.lock:
-            rpc = self._ready()
+            rpc = self._ready(memory=True)
             if self.nbytes:
                 data = memory.download(rpc, self._tensor, self.nbytes)
                 _bytes_of(result)[:] = np.frombuffer(data, np.uint8)
@@ -126,7 +126,7 @@ class RemoteArray(RemoteHandle):
     def upload(self, elements: npt.NDArray[Any]) -> None:
         """Overwrite all elements with the elements of a dense array that is known to fit."""
         with self._rpc.lock:
-            rpc = self._ready()
+            rpc = self._ready(memory=True)
             if self.nbytes:
                 memory.upload(rpc, self._tensor, _bytes_of(elements).data)
 

@@ -8,21 +8,35 @@ each. An answer is a list of commands, each of command, size, a number, and data
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from struct import Struct
+from types import TracebackType
 from typing import Final, Protocol
 
 from minrpc.client.link import SessionLink
 from minrpc.errors import ConfigurationError, DialectError, HarnessError
 from minrpc.wire.replies import Question, RemoteException, decode_reply, is_question
 from minrpc.wire.requests import Answer, encode_request
-from minrpc.wire.values import Buffer, Dialect, MalformedError
+from minrpc.wire.values import Argument, Buffer, Dialect, Handle, MalformedError, TypeCode
 
 _WORD: Final = Struct("<Q")
 _COMMAND: Final = Struct("<IIQ")
 _RETURN: Final = 1
 _PEEK: Final = 2
 _POKE: Final = 3
+_NEXT: Final = 4
+_RESERVE: Final = 5
+_CALL: Final = 6
+_DONE: Final = Struct("<qiiq")
+_ARGUMENT: Final = Struct("<qq")
+_FLOAT_ARGUMENT: Final = Struct("<dq")
+
+MOST_ARGUMENTS: Final = 16
+"""Most arguments of a function that Python calls while a function waits for it."""
+
+# Most functions that wait for Python at a time.
+_DEEPEST: Final = 8
 
 # Bytes that one question for memory reads: if C gave a wrong length, little is left on the link at the
 # deadline.
@@ -30,6 +44,25 @@ _PIECE: Final = 1 << 16
 
 # Seconds for an answer that ends the call after the call's own time is up.
 _END_S: Final = 1.0
+
+_PACKAGE: Final = f"{Path(__file__).parent.parent}/"
+
+
+def raised_in_answer(error: BaseException) -> TracebackType | None:
+    """The traceback of an error of a function in Python that C called, without this package's frames; None
+    for another error."""
+    places = []
+    traceback, is_answer, is_ours = error.__traceback__, False, True
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        is_answer |= code is Conversation.answer.__code__
+        is_ours = code.co_filename.startswith(_PACKAGE)
+        places += [] if is_ours else [traceback]
+        traceback = traceback.tb_next
+    kept = None
+    for place in reversed(places if is_answer and not is_ours else []):
+        kept = TracebackType(kept, place.tb_frame, place.tb_lasti, place.tb_lineno)
+    return kept
 
 
 class FunctionOnHost(Protocol):
@@ -49,24 +82,45 @@ class Conversation:
     """One question of a running function, until its answer."""
 
     def __init__(
-        self, link: SessionLink, body: Buffer, stage: str, functions: Mapping[int, FunctionOnHost]
+        self,
+        link: SessionLink,
+        body: Buffer,
+        stage: str,
+        functions: Mapping[int, FunctionOnHost],
+        outer: Conversation | None = None,
     ) -> None:
-        """body: the reply with the question. functions: by the address of the function in C."""
+        """body: the reply with the question. functions: by the address of the function in C. outer: with the
+        function that waits and whose call by Python led to this one."""
         self._link = link
         self._stage = stage
         self._generation = link.generation
         self._left_s = link.left_s
         self._over = False
+        self._outer = outer
+        self._functions = functions
+        self._inner: Conversation | None = None
+        self._ended_by = ""
         self._waiting = b""
         self.name = "a function of the device"
         question = self._question(body)
-        if len(question.data) < _WORD.size or question.room < 3 * _COMMAND.size:
-            raise DialectError(f"{stage}: a question of {len(question.data)} bytes names no function")
+        size = len(question.data)
+        if size < _WORD.size or size % _WORD.size or question.room < 3 * _COMMAND.size:
+            raise DialectError(f"{stage}: a question of {size} bytes names no function")
         self._room = question.room
         (address,) = _WORD.unpack_from(question.data)
         self._words = question.data[_WORD.size :]
         self._function = functions.get(address)
         self.name = self._function.name if self._function is not None else f"a function at 0x{address:x}"
+
+    @property
+    def deepest(self) -> Conversation:
+        """The conversation with the function that waits now."""
+        return self if self._inner is None else self._inner.deepest
+
+    @property
+    def chain(self) -> tuple[str, ...]:
+        """The names of the functions that wait, the first one first."""
+        return (*(self._outer.chain if self._outer is not None else ()), self.name)
 
     def answer(self, *, timed: bool) -> Buffer:
         """Call the function in Python and send its result; the device's next reply.
@@ -90,13 +144,16 @@ class Conversation:
         """Bytes of the device's memory, at any address. Raises ValueError when the function has returned."""
         self._require_open(address, size)
         try:
-            return b"".join(
+            found = b"".join(
                 self._question(self._send(_COMMAND.pack(_PEEK, min(_PIECE, size - at), address + at))).data
                 for at in range(0, size, _PIECE)
             )
         except HarnessError as error:
             error.details += (f"{size:,} bytes at 0x{address:x} were being read for {self.name}",)
             raise
+        if len(found) != size:
+            raise DialectError(f"{self.name}: {len(found)} of {size} bytes at 0x{address:x} came")
+        return found
 
     def write(self, address: int, data: bytes) -> None:
         """Overwrite bytes of the device's memory, now or with the answer. Raises as `read` does."""
@@ -111,12 +168,66 @@ class Conversation:
                 self._question(self._send(b""))
             self._waiting += command
 
+    def next_argument(self, letter: str) -> bytes:
+        """8 bytes: the next argument behind the named ones, of the type that the letter names to the stub."""
+        return bytes(self._question(self._send(_COMMAND.pack(_NEXT, 0, ord(letter)))).data)
+
+    def reserve(self, size: int) -> int:
+        """The address of `size` bytes of the device's stack, until the function returns."""
+        data = self._question(self._send(_COMMAND.pack(_RESERVE, size, 0))).data
+        return int(_WORD.unpack(data)[0])
+
+    def call(self, name: str, thunk: int, arguments: Sequence[Argument]) -> object:
+        """Call a packed function of the device at its address, on the stack of the function that waits.
+
+        Raises ConfigurationError for too many arguments or functions that wait, and as a call does.
+        """
+        self._require_callable(name, len(arguments))
+        data = b"".join(map(_argument, arguments))
+        body = self._send(_COMMAND.pack(_CALL, len(data), thunk) + data)
+        question = self._question(body)
+        while question.data[: _WORD.size] != bytes(_WORD.size):
+            body = self._answered(body)
+            question = self._question(body)
+        _, status, code, number = _DONE.unpack(question.data)
+        if status:
+            raise DialectError(f"{name} refused its arguments", stage=f"call {name}")
+        if code == TypeCode.FLOAT:
+            return float(_FLOAT_ARGUMENT.unpack(_ARGUMENT.pack(number, 0))[0])
+        return None if code == TypeCode.NULL else number
+
+    def _answered(self, body: Buffer) -> Buffer:
+        """The next reply, after a function that was called meanwhile got its answer."""
+        self._inner = Conversation(self._link, body, self._stage, self._functions, self)
+        try:
+            return self._inner.answer(timed=False)
+        except BaseException:
+            self._ended_by = self._inner._ended_by or self._inner.name
+            raise
+        finally:
+            self._left_s = self._inner._left_s
+            self._inner = None
+
+    def _require_callable(self, name: str, count: int) -> None:
+        if count > MOST_ARGUMENTS:
+            raise ConfigurationError(
+                f"{name} has {count} arguments, and while {self.name} waits {MOST_ARGUMENTS} is the most",
+                stage=f"call {name}",
+                next_step="call it when the function has returned",
+            )
+        if len(self.chain) >= _DEEPEST:
+            raise ConfigurationError(
+                f"{name} would be too deep: {' -> '.join(self.chain)} wait for Python already",
+                stage=f"call {name}",
+                next_step=f"at most {_DEEPEST} functions wait at a time",
+            )
+
     def refusal(self) -> ConfigurationError:
         """The error for another request while the device waits."""
         return ConfigurationError(
             f"{self.name} runs in Python, and the device waits for it: it can't serve another request",
             stage=self._stage,
-            next_step="read and write memory only: pointers, variables; call a function when it has returned",
+            next_step="read and write memory, arrays, variables, and call C functions of loaded libraries",
         )
 
     def _untimed(self) -> ConfigurationError:
@@ -136,6 +247,11 @@ class Conversation:
             raise ValueError(f"{self.name}: the pointer is NULL")
 
     def _send(self, commands: bytes) -> Buffer:
+        if self._ended_by:
+            raise DialectError(
+                f"{self.name}: the call has ended on the device, since {self._ended_by} raised an exception",
+                stage=self._stage,
+            )
         waiting, self._waiting = self._waiting, b""
         if self._link.generation != self._generation:
             raise DialectError(f"{self.name}: the session in which it was called has ended")
@@ -147,7 +263,7 @@ class Conversation:
 
     def _end(self) -> None:
         """Make the device end the function, because Python raised an exception."""
-        if self._link.generation != self._generation or not self._link.usable:
+        if self._ended_by or self._link.generation != self._generation or not self._link.usable:
             return
         packet = encode_request(Answer(b""), Dialect.V0_8_0)
         try:
@@ -165,3 +281,13 @@ class Conversation:
         if not isinstance(reply, Question):
             raise DialectError(f"{self.name}: the device went on without an answer", stage=self._stage)
         return reply
+
+
+def _argument(value: Argument) -> bytes:
+    """An argument as a stub takes it: 8 bytes, and its type code."""
+    if isinstance(value, Handle):
+        return _ARGUMENT.pack(value.value, TypeCode.HANDLE)
+    if isinstance(value, float):
+        return _FLOAT_ARGUMENT.pack(value, TypeCode.FLOAT)
+    assert isinstance(value, int), f"a C function's argument is a number or an address, not {value!r}"
+    return _ARGUMENT.pack(value, TypeCode.INT)

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+import numpy as np
 
 from minrpc.client.device_counters import NO_SLOT, PEAKS, device_counters
 from minrpc.client.info import DeviceCounter
@@ -26,8 +30,9 @@ if TYPE_CHECKING:  # Only for types: the client needs no target.
 
 COUNTING_EVALUATOR: Final = "minrpc.time_evaluator"
 
-# The function of this name does nothing; with number 0 it is not even called.
-_EMPTY: Final = ""
+# The functions of these names do nothing; with number 0 they are not even called. The first has TVM's form,
+# the second the runtime's own.
+_EMPTY: Final = ("", " ")
 # An option that the device takes as the name of a counter; it counts nothing.
 _MASKED: Final = "interrupts_masked"
 # A clock that lost overflows while interrupts were masked shows less than two thirds of the time. Shorter
@@ -37,6 +42,8 @@ _LONG_S: Final = 0.001
 _EMPTY_CALLS: Final = 1000
 _EMPTY_REPEATS: Final = 15
 _EMPTY_PEAKS: Final = 3
+# Samples of an empty function: the number of calls, and a counter of the device or none.
+EmptySamples = Callable[..., tuple[Sample, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +84,7 @@ class Counted:
             wanted = tuple(dict.fromkeys((*wanted, "stack_bytes")))
         return cls(
             source,
-            tuple(name for name in wanted if name in outside),
+            tuple(name for name in wanted if name in outside and name not in peaks),
             {name: own[name] for name in wanted if name not in outside},
             peaks,
         )
@@ -100,9 +107,22 @@ class Counted:
         ]
         return replace(measurement, samples=tuple(samples))
 
+    def net_of_empty(self, measurement: Measurement) -> Measurement:
+        """`measurement` with the stack's depth less that of an empty function."""
+        if "stack_bytes" not in self.names:
+            return measurement
+        empty = int(measurement.overhead.counters["stack_bytes"][1])
+        return measurement.with_stack(lambda depth: max(0, depth - empty))
+
+    def inclusive(self, name: str) -> Mapping[str, tuple[int, int]]:
+        """Instructions and cycles of a function's calls so far, as `Counters.inclusive` gives them."""
+        if self.source is None or "instructions" not in self.names:
+            return {}
+        return self.source.inclusive(self.source.name_in_tree(name), cycles="cycles" in self.names)
+
     def doubtful(self, samples: Sequence[Sample]) -> tuple[str, ...]:
         """The device's counters that may have wrapped, assuming that none counts faster than the clock."""
-        longest = max(sample.cycles for sample in samples)
+        longest = max(sample.ticks for sample in samples)
         return tuple(name for name, bits in self.device.items() if bits < 64 and longest >> bits)
 
 
@@ -181,7 +201,8 @@ class Measurer:
         options: EvaluatorOptions,
         parse: Callable[[bytes], Measurement],
         counted: Counted,
-        empty_stack: Callable[[], int],
+        empty_stack: Callable[[bool], int],
+        overhead: Callable[[bool], Overhead],
         unmasked: Callable[..., Any] | None = None,
     ) -> None:
         self.name = name
@@ -191,6 +212,7 @@ class Measurer:
         self._parse = parse
         self._counted = counted
         self._empty_stack = empty_stack
+        self._overhead = overhead
         self._unmasked = unmasked
 
     def __call__(self, *args: object) -> Measurement:
@@ -200,28 +222,37 @@ class Measurer:
         the device's clock lost time while interrupts were masked.
         """
         counted = self._counted
-        unmasked = self._parse(_expect_bytes(self._unmasked(*args), self.name)) if self._unmasked else None
+        unmasked = self._parsed(self._unmasked(*args), args) if self._unmasked else None
+        calls = counted.inclusive(self.name)
         before = counted.source.windows if counted.source and counted.names else 0
         measured = self._in_groups(counted.asked_of_device, args, self._measure)
         if counted.source and counted.names:
             # The source's counters belong to the first group, whose times are kept.
             batches = counted.source.of_batches(before, counted.names)
             ran = sum(sample.batches for sample in measured.samples)
-            measured = counted.added_to(measured, batches[:ran])
+            inclusive = _per_call(calls, counted.inclusive(self.name))
+            measured = replace(counted.added_to(measured, batches[:ran]), inclusive=inclusive)
             if "cycles" in counted.names:
                 measured = replace(measured, estimate=counted.source.estimate)
+        if counted.names or counted.device:
+            overhead = self._overhead(measured.overhead.native)
+            measured = counted.net_of_empty(replace(measured, overhead=overhead))
         if unmasked is not None:
             _require_whole(measured, unmasked)
         if not counted.asked_of_device:
             return measured
         return replace(self._with_memory(measured), doubtful=counted.doubtful(measured.samples))
 
+    def _parsed(self, answer: object, args: Sequence[object]) -> Measurement:
+        measured = self._parse(_expect_bytes(answer, self.name))
+        return replace(measured, arguments=argument_texts(args))
+
     def _in_groups(
         self, names: Sequence[str], args: Sequence[object], measure: Callable[..., Any]
     ) -> Measurement:
         """Measures all counters at once if the device can, else one half after the other."""
         try:
-            return self._parse(_expect_bytes(measure(*args), self.name))
+            return self._parsed(measure(*args), args)
         except RemoteError as error:
             if NO_SLOT not in str(error) or len(names) < 2:
                 raise
@@ -245,7 +276,10 @@ class Measurer:
         if not peaks:
             return measured
         seen = {name: [sample.columns[name] for sample in measured.samples] for name in peaks}
-        stack = max(0, min(seen["stack_bytes"]) - self._empty_stack()) if "stack_bytes" in seen else None
+        stack = None
+        if "stack_bytes" in seen:
+            empty = self._empty_stack(measured.overhead.native)
+            stack = max(0, min(seen["stack_bytes"]) - empty)
         arena, heap = (max(seen[name]) if name in seen else None for name in ("arena_bytes", "heap_bytes"))
         samples = [
             replace(
@@ -259,16 +293,35 @@ class Measurer:
         return f"Measurer({self.name!r}, {self.options})"
 
 
+def argument_texts(args: Sequence[object]) -> tuple[str, ...]:
+    """Types and shapes of arrays, "float32[2,3]"; values of numbers; types of other arguments."""
+    return tuple(map(_argument_text, args))
+
+
+def _argument_text(value: object) -> str:
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape and dtype is not None:
+        return f"{dtype}[{','.join(map(str, shape))}]"
+    return str(value) if isinstance(value, int | float | np.number) else type(value).__name__
+
+
+def _per_call(
+    before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]]
+) -> dict[str, float]:
+    since = {name: (total - before[name][0], n - before[name][1]) for name, (total, n) in after.items()}
+    return {name: total / calls for name, (total, calls) in since.items() if calls}
+
+
 def _require_whole(measured: Measurement, unmasked: Measurement) -> None:
     """Raise HarnessError when a clock lost time because the interrupt that counts its overflows was masked.
 
     Not checked for the host's clock: masking does not stop it, and its times vary.
     """
-    clock, due = measured.clock, min(unmasked.cycles_per_call)
+    clock, due = measured.clock, min(unmasked.ticks_per_call)
     for sample in measured.samples:
-        long = due * sample.number >= _LONG_S * clock.cycles_hz
-        if clock.mode != "wall" and long and sample.cycles_per_call < _LOST * due:
-            seconds = due * sample.number / clock.cycles_hz
+        long = due * sample.number >= _LONG_S * clock.ticks_hz
+        if clock.mode != "wall" and long and sample.ticks_per_call < _LOST * due:
+            seconds = due * sample.number / clock.ticks_hz
             raise HarnessError(
                 f"the clock lost time while interrupts were masked for {seconds:.3g} s: "
                 "it counts its overflows by an interrupt",
@@ -297,41 +350,71 @@ def create_evaluator(
     return _create(rpc, options.arguments(12, module, name, ",".join(counters)), name)
 
 
-def empty_stack(rpc: RpcClient, module: Module) -> int:
-    """Bytes of stack that an empty function uses, measured once per session."""
+def empty_stack(rpc: RpcClient, module: Module, native: bool) -> int:
+    """Bytes of stack that an empty function of the form uses, measured once per session."""
     with rpc.lock:
-        if rpc.facts.empty_stack is None:
-            arguments = [module, _EMPTY, *CPU, 1, _EMPTY_PEAKS, 0, 0, 0, 1, 0, "stack_bytes"]
+        if native not in rpc.facts.empty_stack:
+            arguments = [module, _EMPTY[native], *CPU, 1, _EMPTY_PEAKS, 0, 0, 0, 1, 0, "stack_bytes"]
             samples = _answer_of(rpc, arguments)
-            rpc.facts.empty_stack = min(sample.columns["stack_bytes"] for sample in samples)
-        return rpc.facts.empty_stack
+            rpc.facts.empty_stack[native] = min(sample.columns["stack_bytes"] for sample in samples)
+        return rpc.facts.empty_stack[native]
 
 
 def measurement(rpc: RpcClient, module: Module, name: str, answer: bytes) -> Measurement:
     """The measurement of `name` in the device's `answer`. Measures the overhead first, once per session."""
-    clock, samples = _parse(rpc, answer, name)
+    clock, samples, native = _parse(rpc, answer, name)
     if any(sample.coarse for sample in samples):
-        clock = replace(clock, coarse_hz=_coarse_hz(rpc))
-    return Measurement(name=name, clock=clock, samples=samples, overhead=overhead(rpc, module))
+        reading = rpc.device_info().clock  # The slower clock's ticks are the unit of such samples.
+        clock = replace(clock, coarse_hz=reading.coarse_hz if reading else 0)
+    return Measurement(name=name, clock=clock, samples=samples, overhead=overhead(rpc, module, native))
 
 
-def _coarse_hz(rpc: RpcClient) -> int:
-    """The rate of the slower clock, whose ticks are the unit of such samples."""
-    reading = rpc.device_info().clock
-    return reading.coarse_hz if reading else 0
-
-
-def overhead(rpc: RpcClient, module: Module) -> Overhead:
-    """The overhead of measuring, measured on the device once per session."""
+def overhead(rpc: RpcClient, module: Module, native: bool) -> Overhead:
+    """The overhead of measuring a function of the form, measured on the device once per session."""
     with rpc.lock:
-        if rpc.facts.overhead is None:
-            timer, calls = (_empty_samples(rpc, module, number) for number in (0, _EMPTY_CALLS))
-            rpc.facts.overhead = Overhead.measured(timer, calls)
-        return rpc.facts.overhead
+        known = rpc.facts.overheads.get((native, ()))
+        if known is None:
+            empty = partial(_empty_samples, rpc, module, _EMPTY[native])
+            known = Overhead.measured(empty(0), empty(_EMPTY_CALLS), native=native)
+            rpc.facts.overheads[native, ()] = known
+        return known
 
 
-def _empty_samples(rpc: RpcClient, module: Module, number: int) -> tuple[Sample, ...]:
-    return _answer_of(rpc, [module, _EMPTY, *CPU, number, _EMPTY_REPEATS, 0, 0, 0, 1, 0, ""])
+def counter_overhead(
+    rpc: RpcClient,
+    module: Module,
+    counted: Counted,
+    native: bool,
+) -> Overhead:
+    """The overhead with that of the counters, measured on the device once per session."""
+    names = (*counted.names, *counted.device)
+    with rpc.lock:
+        known = rpc.facts.overheads.get((native, names))
+        if known is None:
+            empty = partial(_empty_samples, rpc, module, _EMPTY[native])
+            samples = (_counted_samples(empty, number, counted) for number in (0, _EMPTY_CALLS))
+            known = overhead(rpc, module, native).with_counters(*samples)
+            rpc.facts.overheads[native, names] = known
+        return known
+
+
+def _counted_samples(empty: EmptySamples, number: int, counted: Counted) -> list[Sample]:
+    """Samples of the empty function with all counters; the device may have room for only one of its own."""
+    source = counted.source
+    before = source.windows if source else 0
+    samples = list(empty(number))
+    batches = source.of_batches(before, counted.names) if source and counted.names else [{} for _ in samples]
+    each = [empty(number, name) for name in counted.device]
+    return [
+        replace(sample, columns=dict(ChainMap(batch, *(dict(one.columns) for one in own))))
+        for sample, batch, *own in zip(samples, batches, *each, strict=True)
+    ]
+
+
+def _empty_samples(
+    rpc: RpcClient, module: Module, name: str, number: int, counter: str = ""
+) -> tuple[Sample, ...]:
+    return _answer_of(rpc, [module, name, *CPU, number, _EMPTY_REPEATS, 0, 0, 0, 1, 0, counter])
 
 
 def _answer_of(rpc: RpcClient, arguments: list[Any]) -> tuple[Sample, ...]:
@@ -356,7 +439,7 @@ def _create(rpc: RpcClient, arguments: list[Any], name: str) -> int:
     return made.handle
 
 
-def _parse(rpc: RpcClient, answer: bytes, name: str) -> tuple[DeviceClock, tuple[Sample, ...]]:
+def _parse(rpc: RpcClient, answer: bytes, name: str) -> tuple[DeviceClock, tuple[Sample, ...], bool]:
     try:
         return parse_samples(answer, rpc.link.owner.timebase)
     except ValueError as error:

@@ -221,7 +221,7 @@ class RemoteModule(RemoteHandle):
         meter: Meter | None = None,
         **options: int,
     ) -> Measurer | MeteredMeasurer:
-        """A measurer that times `name` in the device's cycles: call it with the function's own arguments.
+        """A measurer that times `name` in the device's ticks: call it with the function's own arguments.
 
         Takes the options of `time_evaluator`, with 10 repeats by default, and gives a `Measurement`: the
         counts of each repeat, and the overhead of measuring, which a session's first call measures.
@@ -259,13 +259,15 @@ class RemoteModule(RemoteHandle):
                     return plain(of, (*names, *masked))
 
                 unmasked = plain(of) if masked else None
-                return Measurer(evaluator, name, of, parse, counted, empty_stack, unmasked)
+                return Measurer(evaluator, name, of, parse, counted, empty_stack, overhead, unmasked)
 
             parse = partial(counting.measurement, rpc, module, name)
             empty_stack = partial(counting.empty_stack, rpc, module)
+            overhead = partial(counting.counter_overhead, rpc, module, counted)
             if meter is None:
                 return measurer(asked)
-            counting.overhead(rpc, module)  # Checked before the first window.
+            for native in (False, True):
+                counting.overhead(rpc, module, native)  # Checked before the first window.
             return MeteredMeasurer(measurer, name, asked, meter)
 
     def _timed(

@@ -7,6 +7,7 @@ import weakref
 from typing import Self, TypeAlias
 
 from minrpc.client.rpc import RpcClient
+from minrpc.errors import SessionEndedError
 from minrpc.wire.requests import Syscall
 
 Ends: TypeAlias = "dict[int, weakref.finalize[..., RemoteHandle]]"
@@ -52,18 +53,27 @@ class RemoteHandle:
         return rpc is self._rpc and self._generation == rpc.link.generation and self._finalizer.alive
 
     def check(self, rpc: RpcClient) -> None:
-        """Raise ValueError, with the reason, if the object can't be used in a request of `rpc`."""
+        """Raise SessionEndedError or ValueError, with the reason, if the object can't be used in a request of
+        `rpc`."""
         if rpc is not self._rpc:
             raise ValueError(f"{self!r} is on {self._rpc.link.name}, not on {rpc.link.name}")
         if self.freed:
             raise ValueError(f"{self!r} has been freed")
         if self._generation != rpc.generation:
-            raise ValueError(f"{self!r} belonged to a session that has ended: make a new object")
+            raise SessionEndedError(
+                f"{self!r} belonged to a session that has ended", details=rpc.link.why_ended
+            )
 
-    def _ready(self) -> RpcClient:
-        """The client, after checking that the object's session still runs."""
+    def _ready(self, *, memory: bool = False) -> RpcClient:
+        """The client, after checking that the object's session still runs.
+
+        memory: True if only memory is read or written, which a function that waits for Python can do.
+        """
         self.check(self._rpc)
-        self._rpc.ready()
+        if memory:
+            self._rpc.ready_for_memory()
+        else:
+            self._rpc.ready()
         self.check(self._rpc)
         return self._rpc
 

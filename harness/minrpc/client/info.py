@@ -104,7 +104,7 @@ class DeviceInfo:
     @property
     def timer_hz(self) -> int:
         """Counts per second of the platform timer."""
-        return self.clock.cycles_hz
+        return self.clock.ticks_hz
 
     @classmethod
     def parse(cls, answer: bytes) -> DeviceInfo:
@@ -122,12 +122,12 @@ class DeviceInfo:
         if size < _FIXED.size or (count and stride < _REGION.size) or end > len(answer):
             raise DialectError(f"the device's info has {len(answer)} bytes, expected {max(end, _FIXED.size)}")
         numbers = _FIXED.unpack_from(answer)[_HEAD_FIELDS:]
-        cycles_hz, coarse_hz, cycles, coarse = numbers[-4:]
+        ticks_hz, coarse_hz, ticks, coarse = numbers[-4:]
         texts = answer[options_at : options_at + options_size].decode("ascii", "backslashreplace").split(",")
         board = next((text for text in texts if text.startswith(_BOARD)), "")
         return cls(
             version=version,
-            clock=ClockReading(cycles, coarse, cycles_hz, coarse_hz, bits),
+            clock=ClockReading(ticks, coarse, ticks_hz, coarse_hz, bits),
             regions=tuple(_region(answer, size + i * stride) for i in range(count)),
             options=frozenset(text for text in texts if text and text != board),
             board=board.removeprefix(_BOARD),

@@ -16,28 +16,28 @@ _MESSAGES: Final = 16
 
 
 class LentTransport:
-    """`inner`, lent for one test. `trace` shows the last chunks in both directions."""
+    """`inner`, lent for one test; it can be replaced. `trace` shows the last chunks in both directions."""
 
     def __init__(self, inner: Transport) -> None:
         self.name = inner.name
-        self._inner = inner
+        self.inner = inner
         self._chunks: deque[tuple[str, bytes | bytearray]] = deque(maxlen=_CHUNKS)
 
     def write(self, data: bytes, timeout_s: float) -> None:
         """Does the same as `Transport.write`."""
         self._note(TO_DEVICE, data)
-        self._inner.write(data, timeout_s)
+        self.inner.write(data, timeout_s)
 
     def read(self, timeout_s: float) -> bytes:
         """Does the same as `Transport.read`."""
-        data = self._inner.read(timeout_s)
+        data = self.inner.read(timeout_s)
         if data:
             self._note(FROM_DEVICE, data)
         return data
 
     def fileno(self) -> int:
         """The descriptor of `inner`. Raises AttributeError when it has none."""
-        number: int = self._inner.fileno()  # type: ignore[attr-defined]
+        number: int = self.inner.fileno()  # type: ignore[attr-defined]
         return number
 
     def close(self) -> None:

@@ -15,10 +15,12 @@ from dataclasses import asdict
 
 from minrpc.client import resend
 from minrpc.client.console import ConsoleTail
+from minrpc.client.lent import LentTransport
 from minrpc.client.owner import Owner, Unowned
 from minrpc.errors import (
     ConfigurationError,
     DeadlineError,
+    EmulatorExitedError,
     HarnessError,
     LinkClosedError,
     LinkError,
@@ -85,6 +87,7 @@ class SessionLink:
     generation: grows with each session; handles belong to one of them.
     numbered: the numbered requests, sent again when lost; None unless the device agreed in this session.
     resend_counters: counts of numbered requests since the link was opened.
+    why_ended: why the last session ended, in lines; empty if no request failed.
     """
 
     def __init__(
@@ -107,6 +110,8 @@ class SessionLink:
         self._session = ClientSession(new_nonce or RandomNonces())
         self._waiting = False
         self._deadline = Deadline("session", 0.0)
+        self.why_ended: tuple[str, ...] = ()
+        self._why: tuple[str, ...] = ()
         self._overdue = ""
         self._lent_to = ""
         self._last_call = ""
@@ -157,15 +162,26 @@ class SessionLink:
         self._tail.clear()
         self._starts.clear()
         try:
+            self.go_on(self.owner.link_for_session(deadline))
             self._handshake(deadline)
         except HarnessError as error:
             if self._overdue and isinstance(error, NothingHeardError):
                 error.details += (f"'{self._overdue}' has not answered: it may still run",)
                 error.next_step = "reset the device, or open it again"
-            self._explain(error, "session")
-            raise
+            cause = self._explained(error, "session")
+            if cause is error:
+                raise
+            raise cause from error
         self._overdue = ""
+        self.why_ended, self._why = self._why, ()
         self.generation += 1
+
+    def go_on(self, link: Transport | None) -> None:
+        """Go on over a link that was opened again; None if the link is the same. A lent link stays lent."""
+        if isinstance(self.transport, LentTransport) and link is not None:
+            self.transport.inner = link
+        else:
+            self.transport = link or self.transport
 
     def lend(self, to: str) -> None:
         """Lends the link to another client: until `take_back` no session can be started from here."""
@@ -200,12 +216,14 @@ class SessionLink:
         except HarnessError as error:
             if isinstance(error, DeadlineError) and not error.limit:
                 error.limit, error.next_step = "call", _MORE_TIME
-            failure = self._blame(error, damaged)
-            self._overdue = stage if isinstance(failure, DeadlineError) else ""
-            self._explain(failure, stage)
+            failure = self._explained(self._blame(error, damaged), stage)
+            self._give_up(failure, stage)
             if failure is error:
                 raise
             raise failure from error
+        except BaseException:  # Such as Ctrl-C: nobody waits for the function any more.
+            self._give_up(DeadlineError("interrupted"), stage)
+            raise
         self._waiting = False
         if stage.startswith(_CALL):
             self._last_call = stage
@@ -262,6 +280,8 @@ class SessionLink:
             self._note(event)
             if isinstance(event, Terminated):
                 raise self._terminated_error()
+        if events and not any(isinstance(event, Numbered) for event in events):
+            deadline.check("the answer")
         return events
 
     @staticmethod
@@ -317,6 +337,8 @@ class SessionLink:
                 return reply
             if failure is not None:
                 raise failure
+            if events:
+                deadline.check("the answer")
 
     def _failure(self, event: SessionEvent) -> HarnessError | None:
         """The error that `event` means while an answer is awaited; None if it means none."""
@@ -353,7 +375,7 @@ class SessionLink:
         except LinkClosedError as error:
             if self._tail or error.by_us:
                 raise
-            self.transport = self.owner.link_once_free(error, wait_s, deadline)
+            self.go_on(self.owner.link_once_free(error, wait_s, deadline))
             return False
 
     def _try_start(self, deadline: Deadline, wait_s: float) -> bool:
@@ -374,6 +396,8 @@ class SessionLink:
                 # The device has just booted: the start that was sent before is in its buffer, or lost.
                 wait_s = min(_AFTER_BOOT_S, deadline.remaining() / 4)
                 attempt = Deadline("session", wait_s, self.owner.clock, deadline)
+            elif events and attempt.expired():
+                return False
 
     def _unanswered(self, deadline: Deadline) -> HarnessError:
         passed = deadline.error("the answer to the start of a session")
@@ -398,8 +422,16 @@ class SessionLink:
         blamed = self._link_error("no answer came, but damaged frames did")
         return blamed.add_context(waited_for=error.waited_for, wall_s=error.wall_s, cpu_s=error.cpu_s)
 
-    def _explain(self, error: HarnessError, stage: str) -> None:
-        """Add the stage, console and traffic to `error`. If the device is gone, raise that error instead."""
+    def _give_up(self, failure: HarnessError, stage: str) -> None:
+        """Has a device started again that has ended, or in which a function does not return."""
+        self._overdue = stage if isinstance(failure, DeadlineError) else ""
+        if isinstance(failure, EmulatorExitedError) or (self._overdue and stage.startswith(_CALL)):
+            told = self.owner.start_again()
+            failure.details += (told,) if told else ()
+        self._why = (f"it ended in '{stage}': {failure.message}",)
+
+    def _explained(self, error: HarnessError, stage: str) -> HarnessError:
+        """`error` with the stage, console and traffic; if the device is gone, the error that reports this."""
         # A device without a console sends its text over this link; its owner looks for it there.
         cause = self.owner.diagnose(error.add_context(stage=stage, console_tail=self.console_text()))
         tail = b"".join(self._tail)[-_TAIL_BYTES:]
@@ -409,5 +441,4 @@ class SessionLink:
             cause.details += (f"the link was damaged before: {counted}",)
         if cause.own_code and self._last_call:
             cause.details += (f"the last call that came back was {self._last_call.removeprefix(_CALL)}",)
-        if cause is not error:
-            raise cause from error
+        return cause

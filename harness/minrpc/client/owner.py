@@ -60,6 +60,20 @@ class Counters(Protocol):
         """The counters in `names`, or all, of each timed batch from number `since` on, the oldest first, by
         name."""
 
+    def name_in_tree(self, name: str) -> str:
+        """The name by which `inclusive` knows the function `name`."""
+
+    def inclusive(self, name: str, *, cycles: bool) -> Mapping[str, tuple[int, int]]:
+        """Instructions, and estimated cycles, of a function's calls with its callees so far, each with the
+        number of calls; empty if unknown."""
+
+
+class Check(Protocol):
+    """Judges calls from their record, as `minrpc.replay.MemoryCheck` does."""
+
+    def note_code(self, base: int, size: int, name: str, program: bytes) -> None:
+        """Does the same as `Counters.note_code`."""
+
 
 class Owner(Protocol):
     """The object that started the device or attached to it, such as `minrpc.running.RunningDevice`."""
@@ -89,6 +103,10 @@ class Owner(Protocol):
         """The device's counters from outside; None if there are none."""
 
     @property
+    def access_check(self) -> Check | None:
+        """The judge of its calls; None if they are not judged."""
+
+    @property
     def firmware(self) -> Firmware | None:
         """The firmware that was built and started; None if unknown."""
 
@@ -112,6 +130,16 @@ class Owner(Protocol):
 
         Raises `error` if the link can't be opened again, or no time is left.
         """
+
+    def start_again(self) -> str:
+        """Starts a device again in which a function does not return, or which has ended.
+
+        Its sessions are gone, and its link is the same. Returns a detail for the error; "" if it can't be
+        started again.
+        """
+
+    def link_for_session(self, deadline: Deadline) -> Transport | None:
+        """Called before a session: makes a device ready that hangs. Returns its link if that is a new one."""
 
     def diagnose(self, error: HarnessError) -> HarnessError:
         """The error to raise in place of `error` from the link: if the device is dead, the error that reports
@@ -139,6 +167,7 @@ class Unowned:
     memory: DirectMemory | None = None
     console_tail: TextTail | None = None
     counters: Counters | None = None
+    access_check: Check | None = None
     firmware: Firmware | None = None
     target: Target | None = None
 
@@ -153,6 +182,14 @@ class Unowned:
     def link_once_free(self, error: LinkClosedError, wait_s: float, deadline: Deadline) -> Transport:
         """Raises `error`: how the link was opened is not known."""
         raise error
+
+    def start_again(self) -> str:
+        """Does nothing: who started the device is not known."""
+        return ""
+
+    def link_for_session(self, deadline: Deadline) -> Transport | None:
+        """None: the link stays."""
+        return None
 
     def diagnose(self, error: HarnessError) -> HarnessError:
         """Returns `error` unchanged."""

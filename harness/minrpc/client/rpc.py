@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import Protocol
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 from minrpc.client.conversation import Conversation, FunctionOnHost
 from minrpc.client.direct import Direct
@@ -65,6 +65,15 @@ _CAUTIOUS_PACKET = 2048 - _FRONT - 7
 _QUESTION_S = 1.0
 
 
+class Live(Protocol):
+    """An object that belongs to a session and is freed at its end."""
+
+    @property
+    def freed(self) -> bool: ...
+
+    def free(self) -> None: ...
+
+
 @dataclass
 class Facts:
     """Facts about the device in the running session.
@@ -75,12 +84,13 @@ class Facts:
     functions: handles of global functions by name, 0 for missing functions.
     colon_names: True if it may know functions of its system library by their name after a colon.
     evaluator_arity: the number of arguments that its time evaluator takes; None until asked.
-    overhead: the overhead of timing; None until measured.
+    overheads: the overhead of timing, by the function's form, `Overhead.native`, and further counters.
     direct: copies without the link.
     counters: the device's own counters, by name; None until asked.
     symbols: addresses of its shared libraries' functions by name, 0 for missing functions.
-    empty_stack: bytes of the stack that an empty call needs; None until measured.
+    empty_stack: bytes of the stack that an empty call needs, by the function's form.
     fakes: Python's functions behind those of loaded code, by the address of the latter.
+    code: the modules of loaded code, by its address.
     """
 
     dialect: Dialect | None = None
@@ -89,18 +99,13 @@ class Facts:
     functions: dict[str, int] = field(default_factory=dict)
     colon_names: bool = True
     evaluator_arity: int | None = None
-    overhead: Overhead | None = None
+    overheads: dict[tuple[bool, tuple[str, ...]], Overhead] = field(default_factory=dict)
     direct: Direct = field(default_factory=lambda: Direct(None))
     counters: Mapping[str, DeviceCounter] | None = None
     symbols: dict[str, int] = field(default_factory=dict)
-    empty_stack: int | None = None
+    empty_stack: dict[bool, int] = field(default_factory=dict)
     fakes: dict[int, FunctionOnHost] = field(default_factory=dict)
-
-
-class Live(Protocol):
-    """An object that belongs to a session and is freed at its end."""
-
-    def free(self) -> None: ...
+    code: dict[int, ref[Live]] = field(default_factory=dict)
 
 
 class RpcClient:
@@ -208,6 +213,11 @@ class RpcClient:
                 self._start()
             if self._unused:
                 self._give_back()
+
+    def ready_for_memory(self) -> None:
+        """Does the same as `ready`, or nothing while a function waits for Python: its stub reaches memory."""
+        if self.conversation is None:
+            self.ready()
 
     def restart(self) -> None:
         """Start a new session in any case: objects that an earlier session left on the device are freed."""

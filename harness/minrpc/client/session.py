@@ -342,7 +342,7 @@ class Session:
                 link = None if error.by_us or deadline.expired() else self.owner.link_after_restart(deadline)
                 if link is None:
                     raise
-                self._link.transport = link
+                self._link.go_on(link)
 
     def close(self) -> None:
         """End the session and release the link. A second call does nothing."""

@@ -43,6 +43,6 @@ class DeviceStats:
             stack_size=info.stack_size or None,
             heap_used=known.used if known else None,
             heap_peak=known.peak if known else None,
-            uptime_s=clock.cycles / clock.cycles_hz,
+            uptime_s=clock.ticks / clock.ticks_hz,
             link=info.link_counts(),
         )

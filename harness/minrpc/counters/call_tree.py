@@ -84,6 +84,21 @@ class CallTree:
             [0, 0, *(self.calls[node] for node in kept)],
         )
 
+    def calls_of(self, name: str) -> tuple[int, int]:
+        """Instructions of all calls of `name` with its callees, without interrupts, and the number of calls.
+
+        A recursive call is part of the outermost call.
+        """
+        inside = [False] * len(self.names)
+        interrupts = self.interrupts or inside
+        instructions = calls = 0
+        for node in range(1, len(self.names)):
+            within = inside[self.parents[node]]
+            inside[node] = (within or self.names[node] == name) and not interrupts[node]
+            instructions += self.own[node] * inside[node]
+            calls += self.calls[node] * (inside[node] and not within)
+        return instructions, calls
+
     def stack(self, node: int) -> tuple[str, ...]:
         """The functions that are active in `node`, the outermost first."""
         names: list[str] = []

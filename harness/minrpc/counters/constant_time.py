@@ -21,7 +21,7 @@ from minrpc.counters.image import Image
 from minrpc.counters.profile import Measures
 from minrpc.counters.qemu_counters import STEP_JUMP, STEP_STORE, QemuCounters, Trace
 from minrpc.counters.secret_inputs import SecretInputs
-from minrpc.counters.variable_time import variable_time_instructions
+from minrpc.counters.variable_time import IT, variable_time_instructions
 from minrpc.errors import ConfigurationError, HarnessError
 
 Steps = npt.NDArray[np.void]
@@ -70,12 +70,13 @@ class TraceDifference:
 
 @dataclass(frozen=True, slots=True)
 class ConstantTime:
-    """The result of comparing the runs. As a bool: True if all were equal.
+    """The result of comparing the runs. As a bool: True if all were equal, and no IT was executed.
 
     inputs: number of inputs. steps: number of jumps and accesses of the first run.
     masked: True if no interrupt could come in a run; else only runs with the same trace twice count.
     tried: the inputs by kind, in words; "" if the caller made them.
-    variable_time: executed instructions whose own time depends on their operands, with function and line.
+    variable_time: executed instructions whose own time depends on their operands, and IT, which skips others,
+        with function and line.
     """
 
     function: str
@@ -86,8 +87,13 @@ class ConstantTime:
     tried: str = ""
     variable_time: tuple[str, ...] = ()
 
+    @property
+    def perhaps(self) -> bool:
+        """True if runs were equal, but IT may have skipped instructions for some inputs only."""
+        return not self.differences and any(item.startswith(f"{IT} ") for item in self.variable_time)
+
     def __bool__(self) -> bool:
-        return not self.differences
+        return not self.differences and not self.perhaps
 
     def __str__(self) -> str:
         how = "" if self.masked else ", interrupts not masked"
@@ -95,6 +101,8 @@ class ConstantTime:
             f"{self.function} took the same path and the same addresses, {self.steps:,} steps, for these "
             f"{self.inputs} inputs{how}; this is no proof for other inputs"
         )
+        if self.perhaps:
+            head = f"perhaps: {head}, and IT may have skipped other instructions for each"
         if self.differences:
             head = f"{self.function} depends on its input, {self.inputs} were tried:"
         return "\n".join(
@@ -102,12 +110,16 @@ class ConstantTime:
                 head,
                 *(f"  {text}" for text in _by_place(self.differences)),
                 *([f"  {self.tried}"] if self.tried else []),
-                *(
-                    f"  warning: {instruction}: its own time may depend on its operands"
-                    for instruction in self.variable_time
-                ),
+                *(f"  warning: {instruction}: {_why(instruction)}" for instruction in self.variable_time),
             ]
         )
+
+
+def _why(instruction: str) -> str:
+    """The reason for a warning of an instruction."""
+    if instruction.startswith(f"{IT} "):
+        return "its condition may skip instructions, and the compared path does not have that"
+    return "its own time may depend on its operands"
 
 
 def check_constant_time(

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lines of C that were executed, from the plugin's counts: nothing is added to the image that runs.
 
-The format is lcov's (geninfo(1)): `genhtml`, and tools that show coverage in reviews, read it.
+The format is lcov's (geninfo(1)): `genhtml`, and tools that show coverage in reviews, read it. There, a line
+that was perhaps executed has no execution, and a branch that was perhaps evaluated.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from minrpc.counters.image import Image, LoadedCode
 from minrpc.host.files import change_whole
 from minrpc.program.lines import Line
 
-Lines = dict[str, dict[int, int]]
+Count = int | None
+"""Number of executions; None for code that was perhaps executed."""
+Lines = dict[str, dict[int, Count]]
 """Number of executions of each line with code, by file."""
 
 
 def covered_lines(
     image: Image,
-    executed: Sequence[tuple[LoadedCode | None, Mapping[int, int]]],
+    executed: Sequence[tuple[LoadedCode | None, Mapping[int, Count]]],
     source: Callable[[str], Path | None],
 ) -> Lines:
     """Lines with code, each with the executions of its most executed instruction.
@@ -35,11 +38,13 @@ def covered_lines(
             path = find(line.file)
             if path is not None and path.is_file():
                 numbers = lines.setdefault(str(path), {})
-                numbers[line.number] = max(numbers.get(line.number, 0), count)
+                both = (numbers.get(line.number, 0), count)
+                most = max(known or 0 for known in both)
+                numbers[line.number] = most or (None if None in both else 0)
     return lines
 
 
-def _counted(code: Image | LoadedCode, counts: Mapping[int, int]) -> Iterator[tuple[Line, int]]:
+def _counted(code: Image | LoadedCode, counts: Mapping[int, Count]) -> Iterator[tuple[Line, Count]]:
     """Lines and executions: at the address where each line begins, and at its other addresses.
 
     Several lines may begin at one address, as a function's first line and its body do.
@@ -53,13 +58,16 @@ def _counted(code: Image | LoadedCode, counts: Mapping[int, int]) -> Iterator[tu
             yield found, count
 
 
-def lcov(lines: Mapping[str, Mapping[int, int]]) -> str:
+def lcov(lines: Mapping[str, Mapping[int, Count]]) -> str:
     """The lines as the text of lcov's file."""
     text = []
     for path, numbers in sorted(lines.items()):
         text += ["TN:", f"SF:{path}"]
-        text += [f"DA:{number},{count}" for number, count in sorted(numbers.items())]
-        text += [f"LF:{len(numbers)}", f"LH:{sum(count > 0 for count in numbers.values())}"]
+        perhaps = sorted(number for number, count in numbers.items() if count is None)
+        text += [f"BRDA:{number},0,0,-" for number in perhaps]
+        text += [f"BRF:{len(perhaps)}", "BRH:0"] if perhaps else []
+        text += [f"DA:{number},{count or 0}" for number, count in sorted(numbers.items())]
+        text += [f"LF:{len(numbers)}", f"LH:{sum(bool(count) for count in numbers.values())}"]
         text.append("end_of_record")
     return "\n".join([*text, ""])
 
@@ -67,14 +75,18 @@ def lcov(lines: Mapping[str, Mapping[int, int]]) -> str:
 def parse(text: str) -> Lines:
     """The lines from the text of a file; records that `lcov` does not write are skipped."""
     lines: Lines = {}
-    numbers: dict[int, int] = {}
+    numbers: dict[int, Count] = {}
     for row in text.splitlines():
         kind, _, rest = row.partition(":")
         if kind == "SF":
             numbers = lines.setdefault(rest, {})
         elif kind == "DA":
-            number, count = rest.split(",")[:2]
-            numbers[int(number)] = numbers.get(int(number), 0) + int(count)
+            number, count = map(int, rest.split(",")[:2])
+            before = numbers.get(number, 0)
+            numbers[number] = (before or 0) + count or before
+        elif kind == "BRDA":
+            number = int(rest.partition(",")[0])
+            numbers[number] = numbers.get(number) or None
     return lines
 
 

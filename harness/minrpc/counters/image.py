@@ -112,6 +112,12 @@ class Image:
         now.loaded = list(self.loaded)
         return now
 
+    def note_code(self, code: LoadedCode) -> None:
+        """Register loaded code, in place of the code that it overwrites."""
+        begin, end = code.base, code.base + code.size
+        kept = [other for other in self.loaded if other.base + other.size <= begin or end <= other.base]
+        self.loaded = [*kept, code]
+
     @cached_property
     def program(self) -> Program:
         """The parsed ELF file."""

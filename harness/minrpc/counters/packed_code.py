@@ -8,7 +8,6 @@ the name, to the letters of its arguments, and to the function.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final, Literal
 
 from minrpc.counters.image import Image
@@ -18,12 +17,11 @@ from minrpc.program import CodeRange
 _RUN: Final = 2
 
 
-def packed_function_code(elf: Path, name: str) -> CodeRange | None:
+def packed_function_code(image: Image, name: str) -> CodeRange | None:
     """The C function of the image's packed function `name`; None if unknown.
 
     Functions of TVM's registries, whose tables hold no names, are found by a symbol of the same name.
     """
-    image = Image(elf)
     file = image.program.elf
     sections = file.loaded()
     word = file.bits // 8

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the QEMU plugin at its first use, by the host's compiler, and keeps it by content."""
+"""Builds a QEMU plugin at its first use, by the host's compiler, and keeps it by content."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.errors import BuildError, QemuMissingError, ToolchainMissingError
-from minrpc.firmware.cache import bound, cache_home, filled, locked, mark_used
+from minrpc.firmware.cache import bound, cache_home, filled, locked, mark_used, writable
 
 SOURCE: Final = Path(__file__).with_name("tcg_plugin.c")
 
+_HEADER: Final = SOURCE.with_name("qemu_plugin.h")
+_LIBRARY: Final = "minrpc_tcg.so"
 _COMPILERS: Final = ("cc", "gcc", "clang")
 _FLAGS: Final = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-fvisibility=hidden")
 _COMMAND_S: Final = 120.0
@@ -24,12 +26,12 @@ _ERROR_LINES: Final = 6
 _PER_CPU_FROM: Final = (9, 0)
 
 
-def plugin_for(qemu: str) -> Path:
-    """The plugin that the program `qemu` can load; built if it is not in the cache.
+def plugin_for(qemu: str, source: Path = SOURCE) -> Path:
+    """The plugin of `source` that the program `qemu` can load; built if it is not in the cache.
 
     Raises ToolchainMissingError without a compiler for this machine, BuildError, QemuMissingError.
     """
-    return _built(api_of(qemu_version(qemu)))
+    return _built(source, api_of(qemu_version(qemu)))
 
 
 def api_of(version: tuple[int, int]) -> int:
@@ -52,30 +54,32 @@ def qemu_version(qemu: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def _built(api: int) -> Path:
+def _built(source: Path, api: int) -> Path:
     compiler = next(filter(None, map(shutil.which, _COMPILERS)), None)
     if compiler is None:
         raise ToolchainMissingError(
             "QEMU's plugin needs a compiler for this machine: there is no cc, gcc or clang",
             next_step="run `sudo apt-get install gcc`",
         )
-    source = SOURCE.read_bytes()
+    content = [source.read_bytes(), _HEADER.read_bytes()]
     name = hashlib.sha256(
-        b"\0".join([source, compiler.encode(), repr(_FLAGS).encode(), b"%d" % api])
+        b"\0".join([*content, compiler.encode(), repr(_FLAGS).encode(), b"%d" % api])
     ).hexdigest()
     directory = cache_home() / "plugin" / name[:16]
-    library = directory / "minrpc_tcg.so"
-    with locked(directory.with_suffix(".lock")):
-        if not library.is_file():
-            with filled(directory) as partial:
-                _compile(compiler, api, partial / library.name)
-            bound(keep=[directory])
+    if not (directory / _LIBRARY).is_file():
+        directory = writable(directory)
+        with locked(directory.with_suffix(".lock")):
+            if not (directory / _LIBRARY).is_file():
+                with filled(directory) as partial:
+                    _compile(compiler, source, api, partial / _LIBRARY)
+                bound(keep=[directory])
     mark_used(directory)
-    return library
+    return directory / _LIBRARY
 
 
-def _compile(compiler: str, api: int, target: Path) -> None:
-    command = [compiler, *_FLAGS, f"-DPLUGIN_API={api}", str(SOURCE), "-o", str(target)]
+def _compile(compiler: str, source: Path, api: int, target: Path) -> None:
+    options = (f"-I{_HEADER.parent}", f"-DPLUGIN_API={api}")
+    command = [compiler, *_FLAGS, *options, str(source), "-o", str(target)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
     if ran.returncode != 0:
         raise BuildError("QEMU's plugin did not compile", details=ran.stderr.splitlines()[:_ERROR_LINES])

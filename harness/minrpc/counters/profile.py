@@ -20,7 +20,9 @@ from minrpc.program.lines import Line
 
 INTERRUPTS: Final = "(interrupts)"
 CALLING: Final = "(calling it)"
-"""The cost of calling the function: the evaluator, and the conversion of arguments."""
+"""The cost of calling the function: the evaluator, the timer, and the conversion of arguments."""
+APART: Final = frozenset({INTERRUPTS, CALLING})
+"""Rows that are not part of the function's own figure."""
 
 
 Unit = Literal["instructions", "cycles"]
@@ -44,8 +46,13 @@ class Profile:
 
     @property
     def total(self) -> int:
-        """All instructions or cycles."""
+        """All instructions or cycles, with the cost of calling the function."""
         return self.counts.total
+
+    @property
+    def inclusive(self) -> int:
+        """Instructions or cycles of the function with its callees, as `Measurement.inclusive`."""
+        return inclusive_of(self.called)
 
     @cached_property
     def functions(self) -> list[Row]:
@@ -97,6 +104,11 @@ class Profile:
         if len(set(sums.values())) != 1:
             shown = ", ".join(f"{count} {what}" for what, count in sums.items())
             raise HarnessError(f"the profile of {self.name} does not add up: {shown}")
+
+
+def inclusive_of(called: CallTree) -> int:
+    """All of a tree that `Profile.called` gives, without the rows in `APART`."""
+    return sum(own for name, own in zip(called.names, called.own, strict=True) if name not in APART)
 
 
 class Measures(Protocol):

@@ -14,22 +14,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from minrpc.counters.call_tree import CallTree
 from minrpc.counters.image import AddressRange, CodeSegment, Image, LoadedCode
-from minrpc.counters.plugin_build import plugin_for
+from minrpc.counters.packed_code import packed_function_code
+from minrpc.counters.plugin_build import SOURCE
+from minrpc.counters.plugin_memory import PluginMemory
 from minrpc.cycles import Core, Span
 from minrpc.cycles.core import NOTHING
 from minrpc.cycles.estimate import CodeBlock, CycleModel, Edge, Passage
 from minrpc.cycles.operands import CLASSES
 from minrpc.errors import ConfigurationError, HarnessError
+from minrpc.program.compiler import attributes_of
 
-_LAYOUT: Final = 9
+_LAYOUT: Final = 10
 _MAX_EDGES: Final = 16
 _MAX_REGIONS: Final = 16
 _MAX_OPERATIONS: Final = 8
@@ -69,7 +71,7 @@ _BLOCK: Final = np.dtype(
 _EDGE: Final = np.dtype(
     [
         *((name, "<u4") for name in ("left", "entered", "size", "passage")),
-        *((name, "<u8") for name in ("node", "times_in_windows")),
+        *((name, "<u8") for name in ("node", "skipped", "times_in_windows")),
     ]
 )
 _OPERATION: Final = np.dtype([("mask", "<u8"), ("bits", "<u8")])
@@ -89,12 +91,15 @@ _CONTROL: Final = np.dtype(
         *((name, "<u8") for name in ("cache_line", "cache_sets", "cache_ways", "stack_low", "stack_high")),
         *((name, "<u8") for name in ("loaded", "code_at", "code_max", "edges_at", "edges_max")),
         *((name, "<u8") for name in ("taken_at", "taken_max", "extra_cycles_at")),
-        *((name, "<u8") for name in ("wait_states", "operations")),
+        ("wait_states", "<u8"),
+        ("unaligned", "u1", (2, 2, 4, 2)),
+        *((name, "<u8") for name in ("doubts_at", "operations")),
         ("operation", _OPERATION, _MAX_OPERATIONS),
         ("operand_cycles_at", "<u8"),
         *((name, "<u8") for name in ("trace_at", "trace_max", "checkpoints_at", "checkpoints_max")),
         *((name, "<u8") for name in ("trace_from", "traced", "trace_hash", "nodes", "blocks", "members")),
-        *((name, "<u8") for name in ("code", "edges", "taken", "reads_operands", "full", "windows")),
+        *((name, "<u8") for name in ("code", "edges", "taken", "reads_operands")),
+        *((name, "<u8") for name in ("reads_flags", "extra_spread", "full", "windows")),
     ]
 )
 # The counter for code outside the image comes first.
@@ -111,9 +116,11 @@ _WINDOW: Final = np.dtype(
         *((name, "<u8") for name in ("store_bytes", "unaligned", *(f"{kind}_accesses" for kind in _KINDS))),
         ("cache_misses", "<u8"),
         *((name, "<u8") for name in ("stack_first", "stack_lowest", "first_taken", "edges_taken")),
-        ("extra_cycles", "<u8"),
+        *((name, "<u8") for name in ("extra_cycles", "extra_spread")),
     ]
 )
+_DOUBT: Final = 2**64 - 1
+_IS_IT: Final = 2**64 - 2
 _MEMORY_COUNTERS: Final = {
     **dict.fromkeys(("loads", "stores"), ""),
     **dict.fromkeys(("load_bytes", "store_bytes"), "bytes"),
@@ -126,8 +133,11 @@ _SIZES: Final = [
     structure.itemsize
     for structure in (_CONTROL, _RANGE, _FUNCTION, _NODE, STEP, _WINDOW, _BLOCK, _EDGE, _TIMES, _OPERATION)
 ]
-_LOOK_AT_FLOW, _LOOK_AT_MEMORY, _LOOK_AT_EDGES, _LOOK_AT_FLASH = 1, 2, 4, 8
+_LOOK_AT_FLOW, _LOOK_AT_MEMORY, _LOOK_AT_EDGES, _LOOK_AT_FLASH, _LOOK_AT_UNALIGNED = 1, 2, 4, 8, 16
 _MACHINES: Final = {"EM_ARM": 1, "EM_RISCV": 2, "EM_386": 3, "EM_X86_64": 3}
+# Tag_CPU_arch and Tag_FP_arch of the Cortex-M4, from the ABI for the Arm Architecture, "Addenda".
+_ARM_V7E_M: Final = 13
+_VFPV4_D16: Final = 6
 _INSTRUCTION_SETS: Final = {"thumb": ("EM_ARM", False), "riscv32": ("EM_RISCV", False)}
 _PAGE: Final = 4096
 NO_FUNCTION: Final = 2**32 - 1
@@ -228,7 +238,7 @@ class Counts:
         return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))
 
 
-class QemuCounters:
+class QemuCounters(PluginMemory):
     """The plugin for one run of QEMU. Also a context manager, which frees the memory.
 
     flow: count branches and the call tree, too.
@@ -265,27 +275,17 @@ class QemuCounters:
             raise ConfigurationError(
                 f"{core.title} has another instruction set than the program", next_step="name another core"
             )
+        if core and _is_later(image):
+            raise ConfigurationError(
+                f"the program is of a Cortex-M7 or Armv8-M, later than {core.title}: it has no cycles",
+                next_step="compile it for that core, or count instructions",
+            )
         self.core, self._no_cycles = core, no_cycles
         self._cycles = CycleModel(core, image.in_flash) if core else None
         self._wait_states = core.flash.wait_states if core else 0
         self._operations = core.operations if core else ()
         self._slow = self._range_of(slow) if slow else (0, 0)
-        self._fd = os.memfd_create("minrpc-counters")
-        try:
-            self._map()
-        except BaseException:
-            self.close()
-            raise
-
-    def arguments(self, qemu: str) -> list[str]:
-        """QEMU's arguments for the plugin. Raises as `plugin_for` does."""
-        plugin = str(plugin_for(qemu)).replace(",", ",,")
-        return ["-plugin", f"file={plugin},fd={self._fd}"]
-
-    @property
-    def descriptors(self) -> tuple[int, ...]:
-        """The descriptors that QEMU inherits."""
-        return (self._fd,)
+        super().__init__("minrpc-counters", SOURCE)
 
     @property
     def instructions(self) -> int:
@@ -370,10 +370,20 @@ class QemuCounters:
             found[address] = found.get(address, 0) + jumps
         return found
 
-    def executed_by_code(self) -> list[tuple[LoadedCode | None, dict[int, int]]]:
-        """The counts of `executed`, separately for the image (None) and each loaded code, since several
-        loaded codes may have used the same address in turn."""
-        return self._by_code(self._executed("runs", self._parts))
+    def executed_by_code(self) -> list[tuple[LoadedCode | None, dict[int, int | None]]]:
+        """The counts of `executed` without IT and what it skipped, separately for the image (None) and each
+        loaded code, since several loaded codes may have used the same address in turn.
+
+        The count is None for an instruction that an IT block may have skipped each time: a QEMU before
+        version 9 does not show this.
+        """
+        doubts, executed = self._doubts[: self._free_slots], self._executed("runs", self._parts)
+        unknown = doubts == _DOUBT
+        known = self._by_code(executed - np.where(doubts == _IS_IT, executed, np.where(unknown, 0, doubts)))
+        return [
+            (code, {at: None if at in perhaps else count for at, count in counts.items()})
+            for (code, counts), (_, perhaps) in zip(known, self._by_code(unknown), strict=True)
+        ]
 
     def last_trace(self) -> Trace:
         """The trace of the last timed batch."""
@@ -403,7 +413,8 @@ class QemuCounters:
         for _, extra in self._by_code(self._extra_cycles):
             for address, cycles in extra.items():
                 found[address] = found.get(address, 0) + cycles
-        return Counts(found, int(self._extra_cycles[_ELSEWHERE])), model.spread(times)
+        spread = model.spread(times) + int(self._control["extra_spread"])
+        return Counts(found, int(self._extra_cycles[_ELSEWHERE])), spread
 
     def cycle_tree(self) -> CallTree:
         """The tree of `call_tree`, with the least estimated cycles in place of instructions.
@@ -413,39 +424,51 @@ class QemuCounters:
         times = self._edge_times()
         nodes = int(self._control["nodes"])
         extra = self._nodes["extra_cycles"][:nodes].astype(np.int64)
-        own = np.array(self._learned().by_node(times, nodes), np.int64) + extra
-        return replace(self.call_tree(), own=own.tolist())
+        model, tree = self._learned(), self.call_tree()
+        entries = np.array(tree.calls, np.int64) * tree.interrupts * model.core.entry.least
+        own = np.array(model.by_node(times, nodes), np.int64) + extra + entries
+        return replace(tree, own=own.tolist())
 
     def _edge_times(self) -> npt.NDArray[np.int64]:
         self._check_room()
+        self._check_accesses(self._windows)
         return self._edges["times_in_windows"][: int(self._control["edges"])].astype(np.int64)
 
     def _cycles_of_batches(self, since: int) -> list[Span]:
         self._check_room()
         windows = self.window_counts(since)
+        self._check_accesses(windows)
         if len(windows) and int(self._control["taken"]) - int(windows["first_taken"][0]) > _TAKEN:
             raise HarnessError(
                 "there is no room for the counts of so many batches",
                 next_step="time fewer repeats, or less code in a batch",
             )
-        rows = windows[["first_taken", "edges_taken"]].tolist()
-        model = self._learned()
-        taken = (self._taken[np.arange(first, first + count) % _TAKEN] for first, count in rows)
-        return [
-            model.total(part["edge"].astype(np.int64), part["times"].astype(np.int64)) + Span(extra, extra)
-            for part, extra in zip(taken, windows["extra_cycles"].tolist(), strict=True)
-        ]
+        model, spans = self._learned(), []
+        names = ["first_taken", "edges_taken", "extra_cycles", "extra_spread"]
+        for first, count, extra, spread in windows[names].tolist():
+            taken = self._taken[np.arange(first, first + count) % _TAKEN]
+            span = model.total(taken["edge"].astype(np.int64), taken["times"].astype(np.int64))
+            spans.append(span + Span(extra, extra + spread))
+        return spans
+
+    def _check_accesses(self, windows: npt.NDArray[np.void]) -> None:
+        if self.core and self.core.unaligned is None and windows["unaligned"].any():
+            raise ConfigurationError(
+                f"{self.core.title} has no unaligned accesses, which the code makes: it has no cycles",
+                next_step="name a core that has them, or align the data",
+            )
 
     def _learned(self) -> CycleModel:
         """The model, after learning all recorded edges."""
         assert self._cycles is not None, "the counters have a core"
         self._cycles.knows_operands = bool(self._control["reads_operands"])
-        names = ["left", "entered", "size", "passage", "node"]
+        self._cycles.knows_conditions = bool(self._control["reads_flags"])
+        names = ["left", "entered", "size", "passage", "node", "skipped"]
         edges = self._edges[self._cycles.edges : int(self._control["edges"])][names].tolist()
         self._cycles.learn(
             [
-                Edge(left, entered, size, Passage(passage), node)
-                for left, entered, size, passage, node in edges
+                Edge(left, entered, size, Passage(passage), node, skipped)
+                for left, entered, size, passage, node, skipped in edges
             ],
             self._block,
         )
@@ -471,19 +494,23 @@ class QemuCounters:
             nodes["interrupt"].astype(bool).tolist(),
         )
 
-    def close(self) -> None:
-        """Free the memory; QEMU keeps its own mapping."""
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+    def name_in_tree(self, name: str) -> str:
+        """The name in the call tree of the packed function, or of the loaded C function, `name`."""
+        if name in self._loaded_names:
+            return name
+        found = packed_function_code(self.image, name)
+        return self.image.name_of(found) if found else name
 
-    def __enter__(self) -> Self:
-        return self
+    def inclusive(self, name: str, *, cycles: bool) -> Mapping[str, tuple[int, int]]:
+        """Instructions, and with `cycles` the least estimated cycles, of the calls of `name` with its callees
+        in timed batches since QEMU's start, each with the number of calls; empty without `flow`.
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+        name: as `name_in_tree` gives it. Raises as `of_batches` does.
+        """
+        if not self._flow:
+            return {}
+        found = {"instructions": self.call_tree().calls_of(name)}
+        return {**found, "cycles": self.cycle_tree().calls_of(name)} if cycles else found
 
     def _range_of(self, name: str) -> tuple[int, int]:
         for function in self.image.functions:
@@ -514,6 +541,7 @@ class QemuCounters:
             "edges": (_EDGES * (self.core is not None), _EDGE),
             "taken": (_TAKEN * (self.core is not None), _TIMES),
             "extra_cycles": (counters * (self.core is not None), np.dtype("<u8")),
+            "doubts": (counters, np.dtype("<u8")),
             "operand_cycles": (len(self._operations) * CLASSES**2, np.dtype("u1")),
         }
         sizes = [_rounded(count * dtype.itemsize) for count, dtype in layout.values()]
@@ -533,7 +561,7 @@ class QemuCounters:
         self._functions = arrays["functions"]
         self._steps, self._checkpoints = arrays["trace"], arrays["checkpoints"]
         self._code, self._edges, self._taken = arrays["code"], arrays["edges"], arrays["taken"]
-        self._extra_cycles = arrays["extra_cycles"]
+        self._extra_cycles, self._doubts = arrays["extra_cycles"], arrays["doubts"]
         self._ranges[: len(code)] = [
             (item.base, item.size, self.image.shift, first, 0)
             for item, first in zip(code, self._first_slots, strict=False)
@@ -549,9 +577,10 @@ class QemuCounters:
         control["stack_low"], control["stack_high"] = self.image.stack
         control["look_at"] = (
             _LOOK_AT_FLOW * self._flow
-            + _LOOK_AT_MEMORY * (self._memory or bool(self._wait_states))
+            + _LOOK_AT_MEMORY * (self._memory or self.core is not None)
             + _LOOK_AT_EDGES * (self.core is not None)
             + _LOOK_AT_FLASH * bool(self._wait_states)
+            + _LOOK_AT_UNALIGNED * (self.core is not None)
         )
         control["wait_states"], control["operations"] = self._wait_states, len(self._operations)
         control["operation"][: len(self._operations)] = [(item.mask, item.bits) for item in self._operations]
@@ -559,6 +588,8 @@ class QemuCounters:
             tables = arrays["operand_cycles"].reshape(len(self._operations), CLASSES, CLASSES)
             for place, operation in enumerate(self._operations):
                 tables[place] = self.core.by_operands(operation)
+            if self.core.unaligned is not None:
+                control["unaligned"][:] = self.core.unaligned
         control["machine"], control["wide"] = _MACHINES.get(self.image.machine, 0), self.image.wide
         control["regions"] = len(regions)
         control["region"][: len(regions)] = [
@@ -575,25 +606,23 @@ class QemuCounters:
         name: of addresses without a symbol in `program`, the code's ELF file. Code beyond the limits is
         counted as a whole, as "?"; `unknown_code` has its size.
         """
-        code = LoadedCode(base, size, name, program)
-        found = code.functions
-        before = next((item for item in self._loaded if item == code), None)
-        first = self._loaded[before] if before else self._free_slots
-        end = self._free_slots if before else first + self._slots(code)
+        new = LoadedCode(base, size, name, program)
+        code = next((item for item in self._loaded if item == new), new)
+        first = self._loaded.get(code, self._free_slots)
+        free_slots = max(self._free_slots, first + self._slots(code))
         ranges, known = int(self._control["ranges"]), len(self.image.functions) + len(self._loaded_names)
-        if max(end - len(self._parts), ranges + 1 - len(self._ranges)) > 0 or known + len(found) > len(
-            self._functions
-        ):
+        fits = free_slots <= len(self._parts) and ranges < len(self._ranges)
+        if not fits or known + len(code.functions) > len(self._functions):
             self.unknown_code += size
             return
-        for place, function in enumerate(found, known):
+        for place, function in enumerate(code.functions, known):
             self._functions[place] = (function.start, function.end)
-        self._loaded_names += [function.name for function in found]
+        self._loaded_names += [function.name for function in code.functions]
         flash = code.flash_size if self._wait_states else 0
         self._ranges[ranges] = (base, size, self.image.shift, first, flash)
-        self.image.loaded.append(before or code)
-        self._loaded.setdefault(before or code, first)
-        self._free_slots = end
+        self.image.loaded.append(code)
+        self._loaded[code] = first
+        self._free_slots = free_slots
         self._control["loaded"], self._control["ranges"] = len(self._loaded_names), ranges + 1
 
     def _slots(self, code: CodeSegment | LoadedCode) -> int:
@@ -627,7 +656,7 @@ class QemuCounters:
                 found[address] = found.get(address, 0) + count
         return Counts(found, int(executed[_ELSEWHERE]))
 
-    def _by_code(self, executed: npt.NDArray[np.uint64]) -> list[tuple[LoadedCode | None, dict[int, int]]]:
+    def _by_code(self, executed: npt.NDArray[Any]) -> list[tuple[LoadedCode | None, dict[int, int]]]:
         image: dict[int, int] = {}
         for code, first in zip(self.image.code, self._first_slots, strict=False):
             image |= self._addresses(executed, code, first)
@@ -635,7 +664,7 @@ class QemuCounters:
         return [(None, image), *loaded]
 
     def _addresses(
-        self, executed: npt.NDArray[np.uint64], code: CodeSegment | LoadedCode, first: int
+        self, executed: npt.NDArray[Any], code: CodeSegment | LoadedCode, first: int
     ) -> dict[int, int]:
         counts = executed[first : first + self._slots(code)]
         places = np.flatnonzero(counts)
@@ -665,6 +694,14 @@ def counters_for(
         trace=trace,
         slow=slow,
     )
+
+
+def _is_later(image: Image) -> bool:
+    """True for code of an Arm core behind the Cortex-M4, which have no table: Armv8-M, or the FPU of a
+    Cortex-M7. A Cortex-M7 without an FPU has the M4's instructions."""
+    noted = attributes_of(image.program, ".ARM.attributes")
+    arch, fpu = noted.get("TAG_CPU_ARCH"), noted.get("TAG_FP_ARCH")
+    return (isinstance(arch, int) and arch > _ARM_V7E_M) or (isinstance(fpu, int) and fpu > _VFPV4_D16)
 
 
 def _value(name: str, window: np.void, cycles: Span) -> int:

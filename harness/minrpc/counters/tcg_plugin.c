@@ -4,10 +4,6 @@
  * A TCG plugin for QEMU: counts the guest's executed instructions in memory that it shares with the
  * harness. The harness writes the control page before QEMU starts and reads the counts while the
  * guest waits for it. See qemu_counters.py for the other side of the layout.
- *
- * QEMU's plugin header is in no package, so the functions used are declared here. PLUGIN_API is 1
- * for QEMU 4.2 to 8.2; from QEMU 9.0 on, where counts in line are kept for each virtual CPU, it is
- * 2 or more.
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -17,105 +13,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
 
-/* ------------------------------------------------------------------ of QEMU */
-
-typedef uint64_t qemu_plugin_id_t;
-struct qemu_plugin_tb;
-struct qemu_plugin_insn;
-struct qemu_info;
-
-enum qemu_plugin_cb_flags {
-	QEMU_PLUGIN_CB_NO_REGS,
-	QEMU_PLUGIN_CB_R_REGS,
-};
-enum qemu_plugin_op {
-	QEMU_PLUGIN_INLINE_ADD_U64
-};
-enum qemu_plugin_mem_rw {
-	QEMU_PLUGIN_MEM_RW = 3
-};
-typedef uint32_t qemu_plugin_meminfo_t;
-struct qemu_plugin_hwaddr;
-
-typedef void (*qemu_plugin_tb_trans_cb)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
-typedef void (*qemu_plugin_udata_cb)(unsigned int vcpu, void *userdata);
-
-void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, qemu_plugin_tb_trans_cb cb);
-void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, qemu_plugin_udata_cb cb,
-					    enum qemu_plugin_cb_flags flags, void *userdata);
-typedef void (*qemu_plugin_mem_cb)(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address,
-				   void *userdata);
-void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, qemu_plugin_mem_cb cb,
-				      enum qemu_plugin_cb_flags flags, enum qemu_plugin_mem_rw rw,
-				      void *userdata);
-unsigned int qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t info);
-bool qemu_plugin_mem_is_store(qemu_plugin_meminfo_t info);
-struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t info, uint64_t address);
-bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *address);
-void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, qemu_plugin_udata_cb cb,
-					  enum qemu_plugin_cb_flags flags, void *userdata);
-/*
- * Up to QEMU 9.0 it takes only `insn` and returns the address of the bytes; later it copies the
- * bytes, and returns their number.
- */
-uintptr_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *to, size_t size);
-size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
-size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
-struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb, size_t index);
-uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
-
-#if PLUGIN_API == 1
-void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *insn,
-						enum qemu_plugin_op op, void *ptr, uint64_t imm);
-#else
-struct qemu_plugin_scoreboard;
-typedef struct {
-	struct qemu_plugin_scoreboard *score;
-	size_t offset;
-} qemu_plugin_u64;
-
-void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id,
-				       void (*cb)(qemu_plugin_id_t id, unsigned int vcpu));
-struct qemu_plugin_scoreboard *qemu_plugin_scoreboard_new(size_t element_size);
-void *qemu_plugin_scoreboard_find(struct qemu_plugin_scoreboard *score, unsigned int vcpu);
-void qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(struct qemu_plugin_insn *insn,
-							 enum qemu_plugin_op op,
-							 qemu_plugin_u64 entry, uint64_t imm);
-
-/* GLib's, which QEMU has; weak: a QEMU that contains GLib does not export it to plugins.
- */
-typedef struct {
-	uint8_t *data;
-	unsigned int len;
-} GByteArray;
-typedef struct {
-	char *data;
-	unsigned int len;
-} GArray;
-
-__attribute__((weak)) GByteArray *g_byte_array_new(void);
-__attribute__((weak)) GByteArray *g_byte_array_set_size(GByteArray *array, unsigned int length);
-
-struct qemu_plugin_register;
-typedef struct {
-	struct qemu_plugin_register *handle;
-	const char *name;
-	const char *feature;
-} qemu_plugin_reg_descriptor;
-
-GArray *qemu_plugin_get_registers(void);
-int qemu_plugin_read_register(struct qemu_plugin_register *handle, GByteArray *to);
-#endif
+#include "qemu_plugin.h"
 
 __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 
 /* ------------------------------------------------------------- shared memory */
 
-#define LAYOUT          9U
+#define LAYOUT          10U
 #define MAX_EDGES       16U
 #define MAX_REGIONS     16U
 #define MAX_OPERATIONS  8U
@@ -124,10 +30,11 @@ __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 #define CHECKPOINT      4096U /* steps from one checkpoint of a trace to the next */
 
 /* Events observed beside the count of instructions. */
-#define LOOK_AT_FLOW   1U /* branches, and the tree of calls */
-#define LOOK_AT_MEMORY 2U
-#define LOOK_AT_EDGES  4U /* counts of edges between blocks, and the blocks' code */
-#define LOOK_AT_FLASH  8U /* with LOOK_AT_MEMORY: loads from flash, which wait */
+#define LOOK_AT_FLOW      1U /* branches, and the tree of calls */
+#define LOOK_AT_MEMORY    2U
+#define LOOK_AT_EDGES     4U  /* counts of edges between blocks, and the blocks' code */
+#define LOOK_AT_FLASH     8U  /* with LOOK_AT_MEMORY: loads from flash, which wait */
+#define LOOK_AT_UNALIGNED 16U /* with LOOK_AT_MEMORY: unaligned accesses, which take longer */
 
 /* Guest addresses whose instructions each have a counter. */
 struct range {
@@ -226,6 +133,8 @@ struct edge {
 	uint32_t size;
 	uint32_t passage;
 	uint64_t node;
+	uint64_t skipped; /* a bit for each instruction behind an IT that was skipped: the first 64
+			   */
 	uint64_t times_in_windows;
 };
 
@@ -285,6 +194,11 @@ struct control {
 	 * counter */
 	uint64_t extra_cycles_at;
 	uint64_t wait_states;
+	/* cycles of an access, by load or store, 2 or 4 bytes, address modulo 4, least or most */
+	uint8_t unaligned[2][2][4][2];
+	/* by the instruction's counter: the number of times that a condition skipped it; DOUBT if
+	 * QEMU does not show this; IS_IT for an IT, which has the line of code that it may skip */
+	uint64_t doubts_at;
 	uint64_t operations;
 	struct operation operation[MAX_OPERATIONS];
 	uint64_t operand_cycles_at; /* a byte by operation, and the classes of both operands */
@@ -305,6 +219,8 @@ struct control {
 	uint64_t taken;          /* written to the ring since QEMU's start */
 	uint64_t reads_operands; /* 1: QEMU shows registers, so extra_cycles have those by operands
 				  */
+	uint64_t reads_flags;    /* 1: QEMU shows flags, so edges have what was skipped */
+	uint64_t extra_spread;   /* sum of the windows' */
 	uint64_t full;    /* 1: there was no room for a block or an edge, and counts are missing */
 	uint64_t windows; /* closed windows: the last windows_max of them are kept */
 };
@@ -338,7 +254,11 @@ struct window {
 	uint64_t first_taken; /* number of its first entry in the ring, and their count */
 	uint64_t edges_taken;
 	uint64_t extra_cycles;
+	uint64_t extra_spread; /* cycles that there may be more */
 };
+
+#define DOUBT UINT64_MAX
+#define IS_IT (UINT64_MAX - 1U)
 
 static struct control *control;
 static uint8_t *shared;
@@ -354,6 +274,11 @@ static uint64_t *parts(void)
 static uint64_t *parts_in_windows(void)
 {
 	return (uint64_t *)(shared + control->parts_in_windows_at);
+}
+
+static uint64_t *doubts(void)
+{
+	return (uint64_t *)(shared + control->doubts_at);
 }
 
 /* Ends of blocks that were executed: QEMU counts them in line, for the guest's only processor. */
@@ -455,6 +380,7 @@ struct exit {
 	const struct block *to;
 	const struct node *node;
 	uint64_t way; /* the edge's size and passage: see way_of() */
+	uint64_t skipped;
 	uint64_t times;
 	struct exit *next; /* of the block; the last is `no_exit` */
 	struct edge *edge;
@@ -486,6 +412,7 @@ static struct block nowhere = {.leave = {.how = JUMP_ANYWHERE},
 			       .function = NO_FUNCTION,
 			       .exits = &no_exit};
 static struct block *last = &nowhere;
+static uint64_t skipped; /* instructions of `last`, as in `struct edge` */
 
 #define CHAINS 4096U
 
@@ -703,15 +630,18 @@ static struct exit *new_exit(struct block *from, const struct block *to, uint32_
 			      size,
 			      passage,
 			      (uint64_t)(active->node - node_at(0U)),
+			      skipped,
 			      0U};
-	*exit = (struct exit){to, active->node, way_of(size, passage), 0U, from->exits, edge};
+	*exit = (struct exit){to,          active->node, way_of(size, passage), skipped, 0U,
+			      from->exits, edge};
 	from->exits = exit;
 	return exit;
 }
 
 static inline bool is_exit(const struct exit *exit, const struct block *to, uint64_t way)
 {
-	return exit->to == to && exit->node == active->node && exit->way == way;
+	return exit->to == to && exit->node == active->node && exit->way == way &&
+	       exit->skipped == skipped;
 }
 
 /* Makes the exit the block's first. NULL if there is no room for it. */
@@ -866,6 +796,7 @@ static inline __attribute__((always_inline)) void begin(struct block *block, boo
 	last = block;
 	if (*ends != ends_seen) {
 		begin_after_a_part(from, block, traced);
+		skipped = 0U;
 		return;
 	}
 	ends_seen++;
@@ -888,6 +819,7 @@ static inline __attribute__((always_inline)) void begin(struct block *block, boo
 			follow(&from->leave, block, exception);
 		}
 	}
+	skipped = 0U;
 }
 
 static void begin_counted_block(unsigned int vcpu, void *userdata)
@@ -958,7 +890,7 @@ struct access {
 	uint32_t info;
 	uint8_t kind;
 	bool stores;
-	size_t counter; /* with LOOK_AT_FLASH */
+	size_t counter; /* with LOOK_AT_FLASH or LOOK_AT_UNALIGNED */
 };
 
 /*
@@ -1057,6 +989,17 @@ static __attribute__((noinline)) void note_flash(const struct access *access, ui
 	}
 }
 
+/* Larger accesses are several of 4 bytes. */
+static __attribute__((noinline)) void note_unaligned(const struct access *access, uint64_t address)
+{
+	const uint8_t *cycles =
+		control->unaligned[access->stores][access->bytes > 2U][address & 3U];
+
+	add_cycles(access->counter, cycles[0]);
+	now.extra_spread += cycles[1] - cycles[0];
+	control->extra_spread += cycles[1] - cycles[0];
+}
+
 static inline void note_access(struct access *access, qemu_plugin_meminfo_t info, uint64_t address,
 			       bool traced)
 {
@@ -1074,7 +1017,12 @@ static inline void note_access(struct access *access, qemu_plugin_meminfo_t info
 		find_kind(access, address);
 	}
 	now.kind[access->kind]++;
-	now.unaligned += (address & (access->bytes - 1U)) != 0U;
+	if ((address & (access->bytes - 1U)) != 0U) {
+		now.unaligned++;
+		if (looks_at(LOOK_AT_UNALIGNED)) {
+			note_unaligned(access, address);
+		}
+	}
 	now.stores += access->stores;
 	if (access->stores) {
 		now.store_bytes += access->bytes;
@@ -1125,8 +1073,11 @@ static void noted(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t addres
 
 /* ------------------------------------------------------------------ operands */
 
+#define ALWAYS 14U /* a condition of Thumb's */
+
 #if PLUGIN_API > 1
 #define REGISTERS 32U
+#define FLAGS     16U /* of Arm: behind the others */
 
 static struct qemu_plugin_register *registers[REGISTERS];
 static GByteArray *value;
@@ -1139,8 +1090,7 @@ static void find_registers(void)
 	const GArray *found;
 	const qemu_plugin_reg_descriptor *descriptors;
 
-	if (control->operations == 0U || g_byte_array_new == NULL ||
-	    g_byte_array_set_size == NULL) {
+	if (g_byte_array_new == NULL || g_byte_array_set_size == NULL) {
 		return;
 	}
 	found = qemu_plugin_get_registers();
@@ -1152,7 +1102,12 @@ static void find_registers(void)
 		registers[i] = descriptors[i].handle;
 	}
 	value = g_byte_array_new();
-	control->reads_operands = 1U;
+	control->reads_operands = control->operations != 0U;
+	if (control->machine == ARM && found->len > FLAGS &&
+	    strcmp(descriptors[FLAGS].name, "xpsr") == 0) {
+		registers[FLAGS] = descriptors[FLAGS].handle;
+		control->reads_flags = 1U;
+	}
 }
 
 static uint32_t read_register(uint32_t number)
@@ -1167,6 +1122,36 @@ static uint32_t read_register(uint32_t number)
 	}
 	memcpy(&found, value->data, sizeof(found));
 	return found;
+}
+
+static bool condition_holds(uint32_t condition)
+{
+	uint32_t flags = condition == ALWAYS ? 0U : read_register(FLAGS);
+	bool n = flags >> 31 & 1U;
+	bool z = flags >> 30 & 1U;
+	bool c = flags >> 29 & 1U;
+	bool v = flags >> 28 & 1U;
+	const bool holds[] = {z, c, n, v, c && !z, n == v, n == v && !z, true};
+
+	return holds[condition >> 1 & 7U] != (condition & 1U);
+}
+
+/* An instruction behind an IT. */
+struct conditional {
+	size_t counter;
+	uint64_t bit; /* in `skipped` */
+	uint32_t condition;
+};
+
+static void note_condition(unsigned int vcpu, void *userdata)
+{
+	const struct conditional *conditional = userdata;
+
+	(void)vcpu;
+	if (!condition_holds(conditional->condition)) {
+		skipped |= conditional->bit;
+		doubts()[conditional->counter]++;
+	}
 }
 
 /* The class of an operand: its sign, and of its magnitude the leading zeros and two properties. */
@@ -1186,6 +1171,7 @@ struct operands {
 	const uint8_t *cycles; /* by the classes of both */
 	uint32_t first;
 	uint32_t second;
+	uint32_t condition;
 };
 
 static void note_operands(unsigned int vcpu, void *userdata)
@@ -1193,7 +1179,7 @@ static void note_operands(unsigned int vcpu, void *userdata)
 	const struct operands *operands = userdata;
 
 	(void)vcpu;
-	if (is_open) {
+	if (is_open && condition_holds(operands->condition)) {
 		size_t first = class_of(read_register(operands->first));
 		size_t second = class_of(read_register(operands->second));
 
@@ -1671,6 +1657,81 @@ static bool closes_at(uint64_t address)
 	return holds(control->close_at, control->closes, address);
 }
 
+/* Up to 4 bytes of `insn`. */
+static uint32_t word_of(const struct qemu_plugin_insn *insn)
+{
+	uint8_t copy[LONGEST_INSTRUCTION] = {0};
+	const uint8_t *at = bytes_of(insn, copy);
+	uint32_t word = (uint32_t)(at[0] | at[1] << 8);
+
+	return size_of(insn) < 4U ? word : word | (uint32_t)(at[2] | at[3] << 8) << 16;
+}
+
+/* The instructions behind an IT, with their conditions. */
+struct shadow {
+	size_t end;
+	uint32_t it;
+};
+
+static void pass(struct shadow *shadow, size_t i, uint32_t word)
+{
+	if (control->machine == ARM && word >> 8 == 0xbfU && (word & 0xfU) != 0U) { /* IT */
+		*shadow = (struct shadow){i + 5U - (size_t)__builtin_ctz(word), word};
+	}
+}
+
+/* The condition of the instruction number `i`, which comes before the shadow's end. */
+static uint32_t condition_at(const struct shadow *shadow, size_t i)
+{
+	size_t left = shadow->end - i;
+	size_t bit = left + (size_t)__builtin_ctz(shadow->it);
+
+	return (shadow->it >> 4 & 0xeU) | (shadow->it >> bit & 1U);
+}
+
+/* Follows an instruction behind an IT; `number` of those before it in its block. */
+static void follow_condition(struct qemu_plugin_insn *insn, uint32_t condition, uint64_t number)
+{
+	size_t counter = counter_of(qemu_plugin_insn_vaddr(insn));
+#if PLUGIN_API > 1
+	struct conditional *conditional;
+
+	if (control->reads_flags != 0U) {
+		conditional = calloc(1U, sizeof(*conditional));
+		if (conditional == NULL) {
+			abort();
+		}
+		*conditional = (struct conditional){counter, number < 64U ? 1ULL << number : 0U,
+						    condition};
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, note_condition, QEMU_PLUGIN_CB_R_REGS,
+						       conditional);
+		return;
+	}
+#endif
+	(void)condition;
+	(void)number;
+	doubts()[counter] = DOUBT;
+}
+
+static void follow_conditions(struct qemu_plugin_tb *tb, size_t first, size_t behind)
+{
+	struct shadow shadow = {0};
+	uint64_t number = 0U;
+
+	for (size_t i = first; i < behind; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+
+		if (i < shadow.end) {
+			follow_condition(insn, condition_at(&shadow, i), number++);
+			continue;
+		}
+		pass(&shadow, i, word_of(insn));
+		if (i < shadow.end) {
+			doubts()[counter_of(qemu_plugin_insn_vaddr(insn))] = IS_IT;
+		}
+	}
+}
+
 static void follow_blocks(struct qemu_plugin_tb *tb)
 {
 	const qemu_plugin_udata_cb begins = tracing                  ? begin_traced_block
@@ -1699,6 +1760,7 @@ static void follow_blocks(struct qemu_plugin_tb *tb)
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, begins, QEMU_PLUGIN_CB_NO_REGS,
 							       block);
 		}
+		follow_conditions(tb, first, behind);
 	}
 }
 
@@ -1712,7 +1774,8 @@ static void follow_memory(struct qemu_plugin_insn *insn)
 	access->at = qemu_plugin_insn_vaddr(insn);
 	access->way = ways;
 	access->info = UINT32_MAX;
-	access->counter = looks_at(LOOK_AT_FLASH) ? counter_of(access->at) : ELSEWHERE;
+	access->counter =
+		looks_at(LOOK_AT_FLASH | LOOK_AT_UNALIGNED) ? counter_of(access->at) : ELSEWHERE;
 	qemu_plugin_register_vcpu_mem_cb(insn,
 					 !looks_at(LOOK_AT_MEMORY) ? noted
 					 : tracing                 ? accessed_traced
@@ -1720,17 +1783,7 @@ static void follow_memory(struct qemu_plugin_insn *insn)
 					 QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, access);
 }
 
-/* Up to 4 bytes of `insn`. */
-static uint32_t word_of(const struct qemu_plugin_insn *insn)
-{
-	uint8_t copy[LONGEST_INSTRUCTION] = {0};
-	const uint8_t *at = bytes_of(insn, copy);
-	uint32_t word = (uint32_t)(at[0] | at[1] << 8);
-
-	return size_of(insn) < 4U ? word : word | (uint32_t)(at[2] | at[3] << 8) << 16;
-}
-
-static void follow_operands(struct qemu_plugin_insn *insn, uint32_t word)
+static void follow_operands(struct qemu_plugin_insn *insn, uint32_t word, uint32_t condition)
 {
 #if PLUGIN_API > 1
 	bool arm = control->machine == ARM;
@@ -1750,29 +1803,32 @@ static void follow_operands(struct qemu_plugin_insn *insn, uint32_t word)
 			shared + control->operand_cycles_at + i * OPERAND_CLASSES * OPERAND_CLASSES;
 		operands->first = arm ? word & 0xfU : word >> 15 & 0x1fU;
 		operands->second = arm ? word >> 16 & 0xfU : word >> 20 & 0x1fU;
+		operands->condition = condition;
 		qemu_plugin_register_vcpu_insn_exec_cb(insn, note_operands, QEMU_PLUGIN_CB_R_REGS,
 						       operands);
 	}
 #else
 	(void)insn;
 	(void)word;
+	(void)condition;
 #endif
 }
 
-/* Instructions on a condition keep their range: QEMU does not say whether it held. */
+/* Without flags, instructions on a condition keep their range. */
 static void follow_operations(struct qemu_plugin_tb *tb)
 {
 	size_t insns = qemu_plugin_tb_n_insns(tb);
-	size_t unconditional = 0U;
+	struct shadow shadow = {0};
 
 	for (size_t i = 0U; i < insns; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		uint32_t word = word_of(insn);
 
-		if (control->machine == ARM && word >> 8 == 0xbfU && (word & 0xfU) != 0U) { /* IT */
-			unconditional = i + 5U - (size_t)__builtin_ctz(word);
-		} else if (i >= unconditional) {
-			follow_operands(insn, word);
+		if (i >= shadow.end) {
+			pass(&shadow, i, word);
+			follow_operands(insn, word, ALWAYS);
+		} else if (control->reads_flags != 0U) {
+			follow_operands(insn, word, condition_at(&shadow, i));
 		}
 	}
 }
@@ -1817,7 +1873,7 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
  * Maps the harness's memory, whose descriptor is `fd`. Returns false if the harness's layout
  * differs from this file's.
  */
-static bool map_shared(int fd)
+static bool map_shared(int argc, char **argv, int *fd)
 {
 	static const uint64_t sizes[] = {
 		sizeof(struct control),      sizeof(struct range), sizeof(struct function),
@@ -1825,28 +1881,21 @@ static bool map_shared(int fd)
 		sizeof(struct block_counts), sizeof(struct edge),  sizeof(struct taken),
 		sizeof(struct operation),
 	};
-	struct stat status;
 
 	_Static_assert(sizeof(sizes) == sizeof(control->sizes), "a size for each structure");
-	if (fstat(fd, &status) != 0 || (size_t)status.st_size < sizeof(struct control)) {
-		return false;
-	}
-	shared = mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	shared = memory_of(argc, argv, sizeof(struct control), fd);
 	control = (struct control *)shared;
-	return shared != MAP_FAILED && control->layout == LAYOUT &&
+	return shared != NULL && control->layout == LAYOUT &&
 	       memcmp(control->sizes, sizes, sizeof(sizes)) == 0;
 }
 
 __attribute__((visibility("default"))) int
 qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc, char **argv)
 {
-	int fd = -1;
+	int fd;
 
 	(void)info;
-	for (int i = 0; i < argc; i++) {
-		(void)sscanf(argv[i], "fd=%d", &fd);
-	}
-	if (!map_shared(fd)) {
+	if (!map_shared(argc, argv, &fd)) {
 		fprintf(stderr,
 			"minrpc's plugin: no shared memory of layout %u, and of its sizes, at "
 			"descriptor %d\n",

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds executed instructions whose own time depends on their operands.
+"""Finds executed instructions whose own time depends on their operands, or which skip others.
 
 Division: "2 to 12 cycles" on Cortex-M3 and M4, "terminates when the divide calculation completes" (their
 Technical Reference Manuals, instruction set summary), and by one bit or more a cycle on RISC-V cores and PCs.
-Long multiplies of Cortex-M3 take 3 to 7 cycles, fewer for small operands; from Cortex-M4 on one cycle.
+Long multiplies of Cortex-M3 take 3 to 7 cycles, fewer for small operands; from Cortex-M4 on one cycle. IT
+skips instructions on a condition, without a jump that a trace would have.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final
 from minrpc.counters.image import Image
 from minrpc.program.compiler import attributes_of
 
+IT: Final = "it"
 _LONGEST: Final = 15
 _ARM_DIVISIONS: Final = {0xFB90: "sdiv", 0xFBB0: "udiv"}
 _ARM_LONG_MULTIPLIES: Final = {0xFB80: "smull", 0xFBA0: "umull", 0xFBC0: "smlal", 0xFBE0: "umlal"}
@@ -27,7 +29,8 @@ _RUNTIME: Final = "/zephyr-app/runtime/"
 
 
 def variable_time_instructions(image: Image, addresses: Iterable[int]) -> tuple[str, ...]:
-    """Each executed instruction of variable time, "udiv in scale at scale.c:12", except the runtime's."""
+    """Each executed instruction of variable time, "udiv in scale at scale.c:12", except the runtime's; also
+    each IT."""
     long_multiplies = _is_v7(image)
     found: dict[str, None] = {}
     for address in sorted(addresses):
@@ -41,6 +44,8 @@ def variable_time_instructions(image: Image, addresses: Iterable[int]) -> tuple[
 def mnemonic_of(machine: str, code: bytes, long_multiplies: bool, wide: bool) -> str:
     """Mnemonic of the first instruction of `code`; "" if its time does not depend on its operands."""
     word = int.from_bytes(code[:4], "little")
+    if machine == "EM_ARM" and word & 0xFF00 == 0xBF00 and word & 0xF:
+        return IT
     if machine == "EM_ARM":
         return _thumb(word & 0xFFF0, word >> 16, long_multiplies)
     if machine == "EM_RISCV":

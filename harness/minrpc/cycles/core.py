@@ -25,8 +25,24 @@ source = "..."
 [[pair]]                        # change in the cycles of the second of two adjacent instructions
 first = ["load"]
 then = ["load", "store"]
-unless = "address"              # condition, also `when`: address, uses, updates, straddles
+unless = "address"              # condition, also `when`: address, uses, updates, straddles, both straddle,
+                                # overwrites
+between = 0                     # instructions between the two; optional
 cycles = -1
+source = "..."
+
+[[further_pair]]                # as [[pair]], beside the pairs of the extended core
+
+[[group]]                       # additional cycles, once, of a row of instructions of 4 bytes that are not
+kinds = ["data"]                # word aligned: all of these classes
+of = 3                          # and so many, or more
+cycles = 1
+source = "..."
+
+[[unaligned]]                   # additional cycles of accesses, by the address modulo 4; a core without
+accesses = ["load", "store"]    # these rows has no unaligned accesses
+half = [0, 1, 0, 1]             # of 2 bytes
+word = [0, 2, 1, 2]             # of 4 bytes; [least, most] if code around it decides
 source = "..."
 
 [interrupt]                     # cycles from the interrupted instruction to the handler's first, and back
@@ -49,12 +65,16 @@ import numpy.typing as npt
 
 from minrpc.cycles.flash import AT_ONCE, Flash
 from minrpc.cycles.instructions import KINDS, Instruction, InstructionSet
-from minrpc.cycles.operands import OPERATIONS, RULES, Operation
-from minrpc.cycles.operands import table as rule_table
+from minrpc.cycles.operands import OPERATIONS, RULES, Operation, table as rule_table
 from minrpc.errors import ConfigurationError
 from minrpc.targets.table import Platform
 
-When = Literal["", "address", "uses", "updates", "straddles"]
+When = Literal["", "address", "uses", "updates", "straddles", "both straddle", "overwrites"]
+ACCESSES: Final = ("load", "store")
+_SIZES: Final = ("half", "word")
+# Jumps that are taken whenever they are executed.
+_ALWAYS: Final = frozenset({"call", "indirect", "jump", "table_branch"})
+_FARTHEST: Final = 2
 
 
 class Span(NamedTuple):
@@ -91,17 +111,19 @@ class Refill:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Additional cycles of an instruction that directly follows another.
+    """Additional cycles of an instruction that follows another, with `between` instructions in between.
 
     when, unless: conditions. "address": the second instruction's address uses a register that the first
         writes. "uses": the second reads such a register. "updates": the second writes its new address to the
-        base register. "straddles": the second is 4 bytes long and not word aligned. "": no condition.
+        base register. "straddles": the second is 4 bytes long and not word aligned. "both straddle": the
+        first, too. "overwrites": the second writes a register that it reads. "": no condition.
     """
 
     first: frozenset[str]
     then: frozenset[str]
     when: When
     unless: When
+    between: int
     cycles: Span
 
     def holds(self, first: Instruction, then: Instruction) -> bool:
@@ -113,6 +135,22 @@ class Pair:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Additional cycles, once, of `of` or more instructions in a row that are 4 bytes long, not word aligned,
+    and of the classes `kinds`."""
+
+    kinds: frozenset[str]
+    of: int
+    cycles: Span
+
+    def extended(self, before: int, then: Instruction) -> int:
+        """The length of the row that ends with `then`, after one of `before`; above `of` for other kinds."""
+        if not _straddles(then):
+            return 0
+        return before + 1 if then.kind in self.kinds else self.of + 1
+
+
 def _depends(how: When, first: Instruction, then: Instruction) -> bool:
     match how:
         case "address":
@@ -121,6 +159,10 @@ def _depends(how: When, first: Instruction, then: Instruction) -> bool:
             return then.updates
         case "straddles":
             return _straddles(then)
+        case "both straddle":
+            return _straddles(first) and _straddles(then)
+        case "overwrites":
+            return bool(then.reads & then.writes)
     return bool(first.writes & then.reads)
 
 
@@ -138,6 +180,8 @@ class Core:
     against: error of its cycles against hardware, and the measured programs; one line.
     ignores: effects that the table leaves out, beside wait states; "" for none.
     operands: the rule by which operands decide the cycles of a class; "" where no rule is known.
+    unaligned: additional cycles by access (load, store), size (2, 4 bytes), address modulo 4, and end (least,
+        most), of shape (2, 2, 4, 2); None if unaligned accesses are faults.
     flash: the wait states of its code and constants.
     """
 
@@ -152,6 +196,8 @@ class Core:
     operands: Mapping[str, str]
     refills: Mapping[str, Refill]
     pairs: Sequence[Pair]
+    groups: Sequence[Group]
+    unaligned: npt.NDArray[np.uint8] | None
     entry: Span
     exit: Span
     flash: Flash = AT_ONCE
@@ -176,7 +222,8 @@ class Core:
             for row in table["refill"]
             for kind in _named(row["kinds"], kinds)
         }
-        pairs = tuple(_pair(row, kinds) for row in table.get("pair", ()))
+        rows = [row for part in ("pair", "further_pair") for row in table.get(part, ())]
+        pairs = tuple(_pair(row, kinds) for row in rows)
         interrupt = table["interrupt"]
         return cls(
             name,
@@ -190,18 +237,35 @@ class Core:
             operands,
             refills,
             pairs,
+            tuple(
+                Group(frozenset(_named(row["kinds"], kinds)), row["of"], _time(row["cycles"]))
+                for row in table.get("group", ())
+            ),
+            _unaligned(table.get("unaligned", ())),
             _time(interrupt["entry"]),
             _time(interrupt["exit"]),
         )
 
     def costs_of(self, code: Sequence[Instruction]) -> Iterator[Span]:
-        """Cycles of each instruction of straight-line code, without effects of code before and after it."""
-        before: Instruction | None = None
-        for instruction in code:
+        """Cycles of each instruction of straight-line code, without effects of code before and after it.
+
+        A conditional instruction may be skipped, which takes a cycle.
+        """
+        sizes = [0] * len(self.groups)
+        for place, instruction in enumerate(code):
             self._check(instruction)
-            span = self._cost(instruction) + self.each[instruction.kind].times(instruction.registers)
-            yield span if before is None else span + self.neighbours(before, instruction)
-            before = instruction
+            span = self.costs[instruction.kind] + self.each[instruction.kind].times(instruction.registers)
+            written: frozenset[str] = frozenset()
+            for between, before in enumerate(reversed(code[max(0, place - _FARTHEST) : place])):
+                kept = before._replace(writes=before.writes - written)
+                span += self.neighbours(kept, instruction, between)
+                written = before.writes
+            sizes = [
+                group.extended(size, instruction) for group, size in zip(self.groups, sizes, strict=True)
+            ]
+            for group, size in zip(self.groups, sizes, strict=True):
+                span += group.cycles if size == group.of else NOTHING
+            yield Span(1, max(1, span.most)) if instruction.conditional else span
 
     @property
     def operations(self) -> Sequence[Operation]:
@@ -218,12 +282,6 @@ class Core:
         by_operands = self.operands[instruction.kind] and not instruction.conditional
         return Span(span.least, span.most - self.costs[instruction.kind].spread) if by_operands else span
 
-    def _cost(self, instruction: Instruction) -> Span:
-        """Least and most cycles. The least is 1 if operands and a condition decide: the condition may
-        fail."""
-        span = self.costs[instruction.kind]
-        return Span(1, span.most) if instruction.conditional and span.spread else span
-
     def _check(self, instruction: Instruction) -> None:
         wide = instruction.size == 4 and self.wide is not None and instruction.kind not in self.wide
         if instruction.kind not in self.costs or wide:
@@ -233,17 +291,17 @@ class Core:
                 next_step="name a core that has it, or compile for this core",
             )
 
-    def neighbours(self, first: Instruction, then: Instruction) -> Span:
-        """Additional cycles of `then` directly after `first`."""
+    def neighbours(self, first: Instruction, then: Instruction, between: int = 0) -> Span:
+        """Additional cycles of `then` after `first`, with `between` other instructions in between."""
         total = NOTHING
         for pair in self.pairs:
-            if pair.holds(first, then):
+            if pair.between == between and pair.holds(first, then):
                 total += pair.cycles
-        return total
+        return Span(min(0, total.least), max(0, total.most)) if first.conditional else total
 
     def passage(self, last: Instruction, to: Instruction) -> Span:
         """Additional cycles from the last instruction of a block to the first of the next executed block."""
-        if to.start == last.end:
+        if to.start == last.end and (last.conditional or last.kind not in _ALWAYS):
             return self.neighbours(last, to)
         refill = self.refills.get(last.kind)
         if refill is None:
@@ -269,18 +327,21 @@ def _whole(name: str, table: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(f"it extends {table['extends']}, which is no core of this package; there is {known}")
     base = _whole(name, tomllib.loads(_text(table["extends"])))
     own = {"title": name, "against": "never compared with hardware", **table}
-    rows = {part: [*base[part], *table.get(part, ())] for part in ("cost", "refill")}
+    rows = {part: [*base.get(part, ()), *table.get(part, ())] for part in ("cost", "refill", "unaligned")}
     return {**base, **own, **rows}
 
 
 _KEYS: Final[Mapping[str, Sequence[str]]] = {
     "": (
         *("title", "instruction_set", "against", "ignores", "extends", "wide"),
-        *("cost", "refill", "pair", "interrupt"),
+        *("cost", "refill", "pair", "further_pair", "group", "unaligned", "interrupt"),
     ),
     "cost": ("kinds", "cycles", "each", "operands", "source"),
     "refill": ("kinds", "cycles", "wide_unaligned", "source"),
-    "pair": ("first", "then", "when", "unless", "cycles", "source"),
+    "pair": ("first", "then", "when", "unless", "between", "cycles", "source"),
+    "further_pair": ("first", "then", "when", "unless", "between", "cycles", "source"),
+    "group": ("kinds", "of", "cycles", "source"),
+    "unaligned": ("accesses", "half", "word", "source"),
     "interrupt": ("entry", "exit", "source"),
 }
 
@@ -288,7 +349,7 @@ _KEYS: Final[Mapping[str, Sequence[str]]] = {
 def _check_keys(table: Mapping[str, Any]) -> None:
     """Raise TypeError or ValueError for a key that no core's file has, and for rows that are no tables."""
     parts = [("", table)]
-    for part in ("cost", "refill", "pair"):
+    for part in ("cost", "refill", "pair", "further_pair", "group", "unaligned"):
         rows = table.get(part, [])
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise TypeError(f"{part} is no list of tables: [[{part}]]")
@@ -353,7 +414,22 @@ def _pair(row: Mapping[str, Any], kinds: Sequence[str]) -> Pair:
     if unknown := {when, unless} - set(get_args(When)):
         named = ", ".join(filter(None, get_args(When)))
         raise ValueError(f"{unknown.pop()!r} is no relation of a pair; there is {named}")
-    return Pair(first, then, when, unless, _span(row["cycles"]))
+    between = row.get("between", 0)
+    if between not in range(_FARTHEST):
+        raise ValueError(f"{between!r} instructions between a pair are not known; there is 0 or 1")
+    return Pair(first, then, when, unless, between, _span(row["cycles"]))
+
+
+def _unaligned(rows: Sequence[Mapping[str, Any]]) -> npt.NDArray[np.uint8] | None:
+    cycles = np.zeros((len(ACCESSES), len(_SIZES), 4, 2), np.uint8)
+    for row in rows:
+        places = [ACCESSES.index(name) for name in _named(row["accesses"], ACCESSES)]
+        for place, size in enumerate(_SIZES):
+            spans = [_time(value) for value in row[size]]
+            if len(spans) != 4:
+                raise ValueError(f"{size} has cycles for 4 addresses, not for {len(spans)}")
+            cycles[places, place] = spans
+    return cycles if rows else None
 
 
 def core_names() -> list[str]:

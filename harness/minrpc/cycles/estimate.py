@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from minrpc.cycles.core import Core, Span
 from minrpc.cycles.instructions import Instruction, decode
+
+_DECIDED: Final = 64
 
 
 class Passage(IntEnum):
@@ -32,13 +34,17 @@ class CodeBlock(NamedTuple):
 
 class Edge(NamedTuple):
     """Execution left the block number `left` behind its first `size` bytes, and entered `entered`, while the
-    node number `node` of a tree of calls was active."""
+    node number `node` of a tree of calls was active.
+
+    skipped: a bit for each of the first 64 instructions behind an IT that its condition skipped.
+    """
 
     left: int
     entered: int
     size: int
     passage: Passage
     node: int
+    skipped: int = 0
 
 
 class Timed(NamedTuple):
@@ -74,17 +80,20 @@ class CycleModel:
 
     in_flash: True for the address of code that lies in flash, whose wait states the core's `flash` has.
     knows_operands: True if the cycles that operands decide are counted elsewhere: they are in no edge then.
+    knows_conditions: True if edges have what conditions skipped; else a conditional instruction is a range.
     """
 
     def __init__(self, core: Core, in_flash: Callable[[int], bool] = lambda _: True) -> None:
         self.core = core
-        self.knows_operands = False
+        self.knows_operands = self.knows_conditions = False
         self._in_flash = in_flash
-        self._code: dict[int, Timed] = {}
+        self._code: dict[tuple[int, int | None], Timed] = {}
         self._costs = np.zeros((0, 2), np.int64)
         # Each row is an edge's number, an address, and the least cycles there.
         self._places = np.zeros((0, 3), np.int64)
         self._nodes = np.zeros(0, np.int64)
+        # An edge's cycles that are not its node's: an exception's entry is the handler's.
+        self._entries = np.zeros(0, np.int64)
 
     @property
     def edges(self) -> int:
@@ -103,6 +112,8 @@ class CycleModel:
         self._costs = np.concatenate([self._costs, np.array(costs, np.int64)])
         self._places = np.concatenate([self._places, np.array(places, np.int64)])
         self._nodes = np.concatenate([self._nodes, np.array([edge.node for edge in edges], np.int64)])
+        entries = [self.core.entry.least * (edge.passage is Passage.INTO_EXCEPTION) for edge in edges]
+        self._entries = np.concatenate([self._entries, np.array(entries, np.int64)])
 
     def total(self, edges: npt.NDArray[np.int64], times: npt.NDArray[np.int64]) -> Span:
         """Cycles of edges, by their numbers, of which each was taken `times`."""
@@ -124,14 +135,15 @@ class CycleModel:
         return dict(zip(addresses[found].tolist(), sums[found].tolist(), strict=True))
 
     def by_node(self, times: npt.NDArray[np.int64], nodes: int) -> list[int]:
-        """The least cycles of each node of the tree of calls."""
+        """The least cycles of each node of the tree of calls, without the entries of exceptions."""
         sums = np.zeros(nodes, np.int64)
-        np.add.at(sums, self._nodes, self._costs[:, 0] * times)
+        np.add.at(sums, self._nodes, (self._costs[:, 0] - self._entries) * times)
         return [int(cycles) for cycles in sums]
 
     def _spans(self, edge: Edge, block: Callable[[int], CodeBlock]) -> list[tuple[int, Span]]:
         """Addresses and cycles of the edge's instructions."""
-        left, entered = self._timed(edge.left, block), self._timed(edge.entered, block)
+        skipped = edge.skipped if self.knows_conditions else None
+        left, entered = self._timed(edge.left, block, skipped), self._timed(edge.entered, block)
         executed = left.before(left.code[0].start + edge.size)
         last, first = executed.code[-1], entered.code[0]
         way = self._passage(edge, last, first)
@@ -186,13 +198,37 @@ class CycleModel:
             waited += flash.left(spent + sum(entered.cycles(end)[:head]))
         return waited
 
-    def _timed(self, number: int, block: Callable[[int], CodeBlock]) -> Timed:
-        if number not in self._code:
+    def _timed(self, number: int, block: Callable[[int], CodeBlock], skipped: int | None = None) -> Timed:
+        if (number, skipped) not in self._code:
             start, code = block(number)
             decoded = decode(code, start, self.core.instruction_set)
+            if skipped is not None:
+                decoded = _decided(decoded, skipped)
             spans = list(self.core.costs_of(decoded))
             counted = spans
             if self.knows_operands:
                 counted = list(map(self.core.counted, decoded, spans))
-            self._code[number] = Timed(decoded, spans, counted, self._in_flash(start))
-        return self._code[number]
+            self._code[number, skipped] = Timed(decoded, spans, counted, self._in_flash(start))
+        return self._code[number, skipped]
+
+
+def _decided(code: Sequence[Instruction], skipped: int) -> list[Instruction]:
+    """The code without conditions: a skipped instruction takes a cycle, as IT does."""
+    found: list[Instruction] = []
+    shadow = number = 0
+    for instruction in code:
+        if shadow and number < _DECIDED:
+            nothing: frozenset[str] = frozenset()
+            instruction = instruction._replace(conditional=False)
+            if skipped >> number & 1:
+                instruction = instruction._replace(
+                    kind="it", registers=0, reads=nothing, writes=nothing, address=nothing, updates=False
+                )
+        number += shadow > 0
+        shadow = len(instruction.mnemonic) - 1 if _is_it(instruction) else max(0, shadow - 1)
+        found.append(instruction)
+    return found
+
+
+def _is_it(instruction: Instruction) -> bool:
+    return instruction.mnemonic.startswith("it")

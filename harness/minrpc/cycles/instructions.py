@@ -102,9 +102,12 @@ _READS_ITS_ONE: Final = re.compile(r"jr|jalr|csr[wsc]")
 _COMPRESSED_MOVE: Final = re.compile(r"c\.(?:mv|li|lui|addi4spn|nop)")
 # mstatus, mtvec, mepc, mcause, dcsr, dpc, dscratch0, dscratch1.
 _CSR_OF_TRAPS: Final = frozenset({0x300, 0x305, 0x341, 0x342, *range(0x7B0, 0x7B4)})
-# mcountinhibit, mhpmevent, mcycle, minstret, mhpmcounter, and the upper halves of counters.
+# mcountinhibit, mhpmevent, mcycle, minstret, mhpmcounter, their user's copies, and the upper halves.
 _CSR_OF_COUNTERS: Final = frozenset(
-    {*range(0x320, 0x340), *(base + at for base in (0xB00, 0xB80) for at in (0, *range(2, 32)))}
+    {
+        *range(0x320, 0x340),
+        *(base + at for base in (0xB00, 0xB80, 0xC00, 0xC80) for at in (0, *range(2, 32))),
+    }
 )
 _WITH_PC: Final = {"load": "load_pc", "load_multiple": "load_multiple_pc", "data": "indirect"}
 _WITH_DOUBLES: Final = {"fp_load": "fp_load_double", "fp_store": "fp_store_double"}
@@ -134,7 +137,7 @@ def decode(code: bytes, start: int, instruction_set: InstructionSet) -> list[Ins
 
     Raises ConfigurationError if the code can't be decoded to its end, since no number would be right.
     """
-    decoder = _decoder(instruction_set)
+    decoder = decoder_of(instruction_set)
     make = _thumb if instruction_set == "thumb" else _riscv
     found = [make(decoder, instruction) for instruction in decoder.disasm(code, start)]
     end = found[-1].end if found else start
@@ -148,7 +151,7 @@ def decode(code: bytes, start: int, instruction_set: InstructionSet) -> list[Ins
 
 
 @lru_cache
-def _decoder(instruction_set: InstructionSet) -> capstone.Cs:
+def decoder_of(instruction_set: InstructionSet) -> capstone.Cs:
     import capstone
 
     if instruction_set == "thumb":
@@ -182,7 +185,7 @@ def _thumb(decoder: capstone.Cs, found: capstone.CsInsn) -> Instruction:
         kind = _WITH_PC.get(kind, kind)
     words = _words(decoder, found) if kind.endswith(("multiple", "multiple_pc")) else 0
     always = (capstone.arm.ARM_CC_INVALID, capstone.arm.ARM_CC_AL)
-    conditional = found.cc not in always and kind != "branch"
+    conditional = found.cc not in always and kind not in ("branch", "it")
     return Instruction(
         found.address,
         found.mnemonic,

@@ -135,7 +135,7 @@ def _bits_of_divisor(dividend: Words, divisor: Words, signed: bool) -> Words:
 
 def _divisor_of_zero(dividend: Words, divisor: Words, signed: bool) -> Words:
     del signed
-    return np.where(divisor == 0, 2, 38) + 0 * dividend
+    return np.where(divisor == 0, 2, 37) + 0 * dividend
 
 
 RULES: Final[Mapping[str, Rule]] = {

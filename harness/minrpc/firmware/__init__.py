@@ -3,14 +3,13 @@
 
 from minrpc.firmware.build import build
 from minrpc.firmware.cache import cache_home
-from minrpc.firmware.firmware import Firmware, Sizes
+from minrpc.firmware.firmware import Firmware
 from minrpc.firmware.flash import flash
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.zephyr_workspace import Workspace, find_workspace, workspaces
 
 __all__ = [
     "Firmware",
-    "Sizes",
     "Workspace",
     "build",
     "cache_home",

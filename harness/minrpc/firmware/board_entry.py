@@ -8,6 +8,9 @@ from minrpc.firmware.zephyr_boards import Board, Uart
 
 # Clocks of Zephyr's cycle counter that run at 32,768 Hz: a count is 30 us.
 _SLOW_CLOCKS = ("RTC",)
+# Bytes below which zephyr/Kconfig's MINRPC_SMALL is on.
+_LEAST_RAM = 16 << 10
+_LEAST_FLASH = 64 << 10
 
 
 def stem_of(name: str) -> str:
@@ -28,6 +31,12 @@ def entry_text(board: Board) -> str:
             "# Zephyr's cycle counter runs at 32,768 Hz, a count is 30 us: this selects a finer clock.",
             'cmake_options = ["-DCONFIG_MINRPC_CLOCK_TIMING=y"]',
             'clock = "TIMER2"',
+        ]
+    if 0 < board.ram < _LEAST_RAM or 0 < board.flash < _LEAST_FLASH:
+        lines += [
+            f"# Flash has {board.flash:,} bytes, RAM {board.ram:,}, so these are off; if there is room,",
+            '# cmake_options = ["-DCONFIG_MINRPC_CODE_LOADING=y", "-DCONFIG_MINRPC_FILL=y"]',
+            "# loads C functions, and fills and compares arrays on the board.",
         ]
     lines += [
         "# Resets it when a test has hung it; {port} is its serial port:",

@@ -26,7 +26,9 @@ _LINKER: Final = re.compile(
     r"|.*: (?:undefined reference|multiple definition|relocation truncated)"
     r"|.*region `\S+' overflowed"
 )
-_NOT_WRONG: Final = re.compile(r".*(?:warning: |NOTE: |note: )|collect2: error: ld returned")
+_NOT_WRONG: Final = re.compile(
+    r".*(?:warning: |NOTE: |note: |skipping incompatible )|collect2: error: ld returned"
+)
 _CMAKE: Final = re.compile(r"CMake Error")
 _CMAKE_END: Final = re.compile(r"Call Stack|CMake (?:Error|Warning)|-- Configuring incomplete")
 _CMAKE_RAN: Final = re.compile(r"command failed with return code|Command failed")
@@ -48,8 +50,8 @@ _ARENA: Final = re.compile(r"(?m)^CONFIG_MINRPC_ARENA_(SIZE|SHARE)=(\d+)$")
 _ARENA_STEP: Final = 64
 
 _FLASH_FULL: Final = (
-    "options that are on take 5 KB of flash, see docs/c-library.md: the largest is off by "
-    "-DCONFIG_MINRPC_ERROR_TEXTS=n in cmake_options"
+    "options that are on take flash, see docs/c-library.md: the largest are off by "
+    "-DCONFIG_MINRPC_CODE_LOADING=n and -DCONFIG_MINRPC_ERROR_TEXTS=n in cmake_options"
 )
 
 _ADVICE: Final = (
@@ -63,6 +65,7 @@ _ADVICE: Final = (
         "the firmware has that name itself, such as `main`, or another file has it: with `linked = false` a "
         "library of minrpc.toml is not linked into the firmware, but loaded when it is used",
     ),
+    (re.compile(r"GPERF-NOTFOUND"), "gperf is missing: sudo apt-get install gperf"),
     (
         re.compile(r"cannot find -lgcc|libgcc\.a\S* file class ELFCLASS64 incompatible"),
         "this compiler has no libgcc for the processor's word size: use the Zephyr SDK",

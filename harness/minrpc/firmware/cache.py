@@ -3,10 +3,11 @@
 
     work/NAME/       a build tree, kept so that the next build is incremental; .lock, .log beside
     plugin/NAME/     a plugin for QEMU
+    rtl/NAME/        a core's RTL as a program
     firmware/NAME/   a finished firmware, complete as soon as it exists, and never changed
     plans/PLAN/      the firmware built by a plan, see `minrpc.firmware.store`
-    objects/NAME/    a compiled source of a library that is loaded; beside it the list of its headers
-    models/NAME/     a model's weights as C, for `minrpc model --weights image`
+    objects/NAME/    a compiled source of a library that is loaded, beside it the list of its headers; or a
+                     generated source
     scratch/NAME/    files being compiled or linked; remains of a killed process are deleted after a day
     symbols/NAME/    a firmware's symbols, for the linker
     toolchain/       links that a compiler needs
@@ -14,11 +15,15 @@
 Each build bounds the cache: entries unused for 30 days are deleted, then the least recently used until the
 rest is within 4 GiB (or MINRPC_CACHE_SIZE: "500M", "10G"). Entries used within an hour stay. `minrpc cache`
 shows and cleans it; all of it can be deleted at any time when no build runs.
+
+A read-only cache serves its firmware; new objects, symbols and plugins are in a directory of the process.
 """
 
 from __future__ import annotations
 
+import atexit
 import errno
+import hashlib
 import os
 import re
 import shutil
@@ -27,7 +32,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -39,12 +46,13 @@ if sys.platform != "win32":
 
 SIZE_VARIABLE: Final = "MINRPC_CACHE_SIZE"
 _LIMIT: Final = 4 * 1024**3
-_KINDS: Final = ("firmware", "work", "plugin", "objects", "models", "symbols")
+_KINDS: Final = ("firmware", "work", "plugin", "rtl", "objects", "symbols")
 _KEEP_S: Final = 30 * 24 * 3600.0
 _YOUNG_S: Final = 3600.0
 _SCRATCH_S: Final = 24 * 3600.0
 # Noting every use would write to the disk at each lookup.
 _NEWS_S: Final = 600.0
+_own_objects: Final[ContextVar[Path | None]] = ContextVar("_own_objects", default=None)
 
 
 def cache_home() -> Path:
@@ -58,6 +66,39 @@ def cache_home() -> Path:
             next_step="set XDG_CACHE_HOME to a directory that you may write to",
         ) from error
     return home
+
+
+def objects_home() -> Path:
+    """The directory of compiled sources, or the one of `own_objects`."""
+    return _own_objects.get() or cache_home() / "objects"
+
+
+def writable(path: Path) -> Path:
+    """The path in the cache, or its counterpart in a directory of this process if the cache is read-only."""
+    home = cache_home()
+    there = next(parent for parent in (path, *path.parents) if parent.is_dir())
+    if os.access(there, os.W_OK) or not there.is_relative_to(home):
+        return path
+    return _own_home() / path.relative_to(home)
+
+
+@cache
+def _own_home() -> Path:
+    """A directory that the end of the process removes."""
+    directory = tempfile.TemporaryDirectory(prefix="minrpc-cache-")
+    atexit.register(directory.cleanup)
+    return Path(directory.name)
+
+
+@contextmanager
+def own_objects() -> Iterator[None]:
+    """In the block, and its thread, compiled sources go to a directory that the block's end removes."""
+    with scratch() as directory:
+        before = _own_objects.set(directory)
+        try:
+            yield
+        finally:
+            _own_objects.reset(before)
 
 
 @contextmanager
@@ -82,11 +123,20 @@ def filled(directory: Path) -> Iterator[Path]:
     partial = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
     try:
         yield partial
+        for path in partial.rglob("*"):  # A loss of power may not leave a name without its content.
+            if path.is_file():
+                with path.open("rb") as stream:
+                    os.fsync(stream.fileno())
         if directory.exists():
             shutil.rmtree(directory)
         partial.rename(directory)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def is_whole(directory: Path) -> bool:
+    """True if the directory is there, and no object in it is empty, as after a loss of power."""
+    return directory.is_dir() and all(path.stat().st_size for path in directory.glob("*.o"))
 
 
 @contextmanager
@@ -95,7 +145,7 @@ def scratch() -> Iterator[Path]:
 
     Raises ConfigurationError where the cache can't be written, also within the block.
     """
-    parent = cache_home() / "scratch"
+    parent = writable(cache_home() / "scratch")
     with in_the_cache():
         parent.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(dir=parent) as name:
@@ -107,21 +157,36 @@ def kept(directory: Path, fill: Callable[[Path], None]) -> Path:
 
     Raises ConfigurationError where the cache can't be written, and the errors of `fill`.
     """
-    if directory.is_dir():
+    if is_whole(directory):
         mark_used(directory)
+        return directory
+    directory = writable(directory)
+    if is_whole(directory):
         return directory
     with in_the_cache():
         directory.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
         try:
             fill(partial)
+            if not is_whole(directory):
+                shutil.rmtree(directory, ignore_errors=True)
             partial.rename(directory)
         except OSError:
-            if not directory.is_dir():
+            if not is_whole(directory):
                 raise
         finally:
             shutil.rmtree(partial, ignore_errors=True)
     return directory
+
+
+def kept_file(name: str, content: bytes) -> Path:
+    """The path of a file with this name and content in the cache. Raises ConfigurationError."""
+    key = hashlib.sha256(name.encode() + b"\0" + content).hexdigest()[:32]
+
+    def fill(directory: Path) -> None:
+        (directory / name).write_bytes(content)
+
+    return kept(objects_home() / key, fill) / name
 
 
 @contextmanager
@@ -153,7 +218,7 @@ def mark_used(directory: Path) -> None:
 class Entry:
     """A directory of the cache.
 
-    kind: "firmware", "work", "plugin", "objects", "models" or "symbols": the directory that it is in.
+    kind: "firmware", "work", "plugin", "rtl", "objects" or "symbols": the directory that it is in.
     bytes: size of its files on the disk.
     used: time of its last use, seconds since 1970.
     """
@@ -203,7 +268,9 @@ def bound(keep: Sequence[Path] = ()) -> list[Entry]:
     keep: entries that stay in any case, as do those used within the last hour. Returns the removed entries.
     """
     now, total, most = time.time(), 0, limit()
-    removed = []
+    removed: list[Entry] = []
+    if not os.access(cache_home(), os.W_OK):
+        return removed
     for entry in entries():
         total += entry.bytes
         young = entry.path in keep or now - entry.used < _YOUNG_S

@@ -52,6 +52,11 @@ class Places:
             f"-ffile-prefix-map={path}={PREFIX}/{name}" for name, path in reversed(self._directories.items())
         ]
 
+    @property
+    def named(self) -> dict[str, Path]:
+        """The directory of each name in debug information, such as "/minrpc/app"."""
+        return {f"{PREFIX}/{name}": path for name, path in self._directories.items()}
+
     def source(self, name: str) -> Path:
         """The path of the file that debug information calls `name`; other names are returned unchanged."""
         for place, directory in self._directories.items():

@@ -50,6 +50,7 @@ def keep(recipe: Recipe, content: Content, look: Look, fill: Callable[[Path], di
     directory = _directory(recipe, name)
     with filled(directory) as partial:
         about = fill(partial)
+        about["sizes"] = {str(path.relative_to(partial)): size for path, size in _sizes(partial)}
         (partial / _INPUTS).write_text(json.dumps(content.to_json(), indent=0))
         (partial / _ABOUT).write_text(json.dumps({"name": name, **about}, indent=1))
     plan = _plan_directory(recipe)
@@ -57,6 +58,17 @@ def keep(recipe: Recipe, content: Content, look: Look, fill: Callable[[Path], di
     (plan / name).touch()
     write_whole(_look_file(recipe), replace(look, name=name).to_text())
     return StoredBuild(directory, name, about)
+
+
+def program_with(build_id: str) -> Path | None:
+    """The program of a kept firmware by its linker's build ID; None if there is none."""
+    kept = cache_home() / "firmware"
+    for file in (*kept.glob("*/*"), *kept.glob("*/zephyr/*")):
+        with suppress(IsADirectoryError, FileNotFoundError):  # It was removed meanwhile.
+            content = file.read_bytes()
+            if content.startswith(b"\x7fELF") and bytes.fromhex(build_id) in content:
+                return file
+    return None
 
 
 def _found_quickly(recipe: Recipe) -> StoredBuild | None:
@@ -73,7 +85,8 @@ def _found_by_content(recipe: Recipe) -> StoredBuild | None:
         stored = _stored(recipe, entry.name)
         content = _content(stored) if stored else None
         if stored is None or content is None:
-            entry.unlink(missing_ok=True)  # The firmware was removed.
+            with suppress(OSError):  # The firmware was removed, or is damaged; the cache may be read-only.
+                entry.unlink()
             continue
         look = Look.at(stored.name, content.inputs(recipe.places))
         if content.holds(recipe.places, read):
@@ -99,8 +112,15 @@ def _stored(recipe: Recipe, name: str) -> StoredBuild | None:
         about = json.loads((directory / _ABOUT).read_bytes())
     except (OSError, ValueError):
         return None
+    found = dict(_sizes(directory)) if about.get("sizes") else {}
+    whole = all(found.get(directory / file) == size for file, size in about.get("sizes", {}).items())
     mark_used(directory)
-    return StoredBuild(directory, name, about) if about.get("name") == name else None
+    return StoredBuild(directory, name, about) if whole and about.get("name") == name else None
+
+
+def _sizes(directory: Path) -> Iterator[tuple[Path, int]]:
+    """The files below the directory, and their sizes in bytes."""
+    return ((path, path.stat().st_size) for path in directory.rglob("*") if path.is_file())
 
 
 def _content(stored: StoredBuild) -> Content | None:

@@ -30,17 +30,22 @@ class DebianToolchain:
     compiler: the program.
     zephyr: Zephyr's environment variables.
     narrow: Zephyr's flags for 32 bits, if some of these compilers have no libgcc for 32 bits.
+    removes: the package that can't be installed beside these; "" for none.
     """
 
     packages: str
     compiler: str
     zephyr: Mapping[str, str]
     narrow: tuple[str, ...] = ()
+    removes: str = ""
 
 
 def _cross(prefix: str) -> dict[str, str]:
     return {"ZEPHYR_TOOLCHAIN_VARIANT": "cross-compile", "CROSS_COMPILE": f"/usr/bin/{prefix}"}
 
+
+# A directory for each installed package of Debian's.
+_PACKAGES: Final = Path("/usr/share/doc")
 
 DEBIAN: Final[Mapping[str, DebianToolchain]] = {
     "host": DebianToolchain("gcc gcc-multilib", "gcc", {"ZEPHYR_TOOLCHAIN_VARIANT": "host"}),
@@ -52,7 +57,12 @@ DEBIAN: Final[Mapping[str, DebianToolchain]] = {
         "arm-none-eabi-gcc",
         {"ZEPHYR_TOOLCHAIN_VARIANT": "gnuarmemb", "GNUARMEMB_TOOLCHAIN_PATH": "/usr"},
     ),
-    "arm64": DebianToolchain("gcc-aarch64-linux-gnu", "aarch64-linux-gnu-gcc", _cross("aarch64-linux-gnu-")),
+    "arm64": DebianToolchain(
+        "gcc-aarch64-linux-gnu",
+        "aarch64-linux-gnu-gcc",
+        _cross("aarch64-linux-gnu-"),
+        removes="gcc-multilib",
+    ),
     "riscv": DebianToolchain(
         "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
         "riscv64-unknown-elf-gcc",
@@ -132,6 +142,8 @@ def debian_toolchain(arch: str, *, bare: bool = False) -> Toolchain:
     missing = known.compiler if version is None else "picolibc" if bare and not _has_picolibc(known) else ""
     if version is None or missing:
         step = f"run `sudo apt-get install {known.packages}`"
+        if known.removes and (_PACKAGES / known.removes).exists():
+            step = f"run `west sdk install`: Debian's {known.packages} would remove {known.removes}"
         raise ToolchainMissingError(f"{missing} is not installed", stage="build", next_step=step)
     return Toolchain(version, known.zephyr)
 

@@ -227,13 +227,18 @@ class Deadline:
         """True if the time is up."""
         return self.remaining() == 0.0
 
+    def check(self, waited_for: str) -> None:
+        """Raise DeadlineError if the time is up: for bytes that come, but not the awaited ones."""
+        if self.expired():
+            raise self.error(waited_for)
+
     def error(self, waited_for: str) -> DeadlineError:
         """The error for a passed deadline: names the deadline that passed, and the awaited event."""
         limit = ""
         if self._total is not None and self._total.expired():
             limit, message = "total", f"the total time limit of {self._total.budget_s:g} s has passed"
         else:
-            message = f"stage {self.stage!r} did not come to its end within {self.budget_s:g} s"
+            message = f"stage {self.stage!r} did not come to its end within {round(self.budget_s, 3):g} s"
         error = DeadlineError(
             message, stage=self.stage, waited_for=waited_for, wall_s=self.wall_s, cpu_s=self._cpu_known()
         )

@@ -21,17 +21,21 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Final
 
-from minrpc.host import session
+from minrpc.host import session, wall
 
 # The output of a command that has ended is in its pipe by then.
 _AFTER_END_S: Final = 2.0
 _PR_SET_PDEATHSIG: Final = 1
+_stopped_by: ContextVar[int | None] = ContextVar("stopped by", default=None)
 _TAIL_BYTES: Final = 256 * 1024
+_COMPILER_SAYS: Final = 1 << 20
 _PIPE_BYTES: Final = 64 * 1024  # the default capacity of a pipe on Linux; pipe(7)
 # Devices are started on Linux only; elsewhere this package can be imported, and an error gives this reason.
 if sys.platform == "linux":
@@ -67,13 +71,17 @@ class TextTail:
     """The last bytes of a pipe's output, read by a thread so that the writer never blocks for long."""
 
     def __init__(self, pipe: IO[bytes], name: str) -> None:
-        os.set_blocking(pipe.fileno(), False)
-        self._pipe = pipe
+        self._name = name
         self._bytes = bytearray()
-        self._ended = False
         self._total = 0
         self._lock = threading.Condition()
-        self._thread = threading.Thread(target=self._follow, name=f"minrpc-{name}", daemon=True)
+        self._begin(pipe)
+
+    def _begin(self, pipe: IO[bytes]) -> None:
+        os.set_blocking(pipe.fileno(), False)
+        self._pipe = pipe
+        self._ended = False
+        self._thread = threading.Thread(target=self._follow, name=f"minrpc-{self._name}", daemon=True)
         self._thread.start()
 
     def text(self) -> str:
@@ -109,6 +117,11 @@ class TextTail:
         """Wait for the end of the pipe: when all writers are gone, the text is complete after this call."""
         self._thread.join(timeout_s)
 
+    def go_on(self, process: subprocess.Popen[bytes], timeout_s: float) -> None:
+        """Append the output of another process, after the end of the present one's."""
+        self.close(timeout_s)
+        self._begin(_output_of(process))
+
     def close(self, timeout_s: float) -> None:
         """Stop reading and close the pipe. If a writer still runs, the reader's thread keeps the pipe."""
         self.finish(timeout_s)
@@ -140,9 +153,13 @@ class TextTail:
 
 def output_tail(process: subprocess.Popen[bytes], name: str) -> TextTail:
     """The output of a process that `spawn` started, or its standard error if it has a link."""
+    return TextTail(_output_of(process), name)
+
+
+def _output_of(process: subprocess.Popen[bytes]) -> IO[bytes]:
     pipe = process.stdout or process.stderr
     assert pipe is not None
-    return TextTail(pipe, name)
+    return pipe
 
 
 def spawn(
@@ -152,6 +169,7 @@ def spawn(
     pass_fds: Sequence[int] = (),
     on_one_cpu: bool = False,
     ends_itself: bool = False,
+    foreign: bool = False,
 ) -> subprocess.Popen[bytes]:
     """Start `argv` in its own process group; the kernel kills it when this process ends.
 
@@ -161,18 +179,18 @@ def spawn(
         CPU.
     ends_itself: the program itself has the kernel kill it when this process ends. The child then runs no code
         of ours, so this process is not copied first, which takes milliseconds.
+    foreign: it runs foreign code, behind `minrpc.host.wall` if that is up.
     """
-    cpu = _next_cpu() if on_one_cpu else None
-    if link is None:
-        return _start(argv, output=subprocess.PIPE, pass_fds=pass_fds, cpu=cpu, ends_itself=ends_itself)
+    confined = foreign and wall.is_up()
     return _start(
         argv,
-        input_from=link,
-        output=link,
-        errors=subprocess.PIPE,
+        input_from=subprocess.DEVNULL if link is None else link,
+        output=subprocess.PIPE if link is None else link,
+        errors=subprocess.STDOUT if link is None else subprocess.PIPE,
         pass_fds=pass_fds,
-        cpu=cpu,
-        ends_itself=ends_itself,
+        cpu=_next_cpu() if on_one_cpu else None,
+        ends_itself=ends_itself or confined,
+        kind=wall.Confined if confined else subprocess.Popen,
     )
 
 
@@ -189,6 +207,36 @@ def run_command(argv: Sequence[str], limit_s: float) -> tuple[int | None, str]:
     stop_group(process)
     output.close(_AFTER_END_S)
     return status, output.text()
+
+
+@contextmanager
+def stopped_by(descriptor: int) -> Iterator[None]:
+    """In the block, and its thread, compilers are stopped once `descriptor` is readable."""
+    before = _stopped_by.set(descriptor)
+    try:
+        yield
+    finally:
+        _stopped_by.reset(before)
+
+
+def run_compiler(command: Sequence[str], directory: Path, limit_s: float) -> tuple[int, str]:
+    """Run a compiler or linker in `directory`: its exit status, and the begin of its output.
+
+    Raises FileNotFoundError, subprocess.TimeoutExpired.
+    """
+    words = wall.compiler_command(command, directory)
+    with (
+        (directory / "output").open("w+b") as output,
+        subprocess.Popen(words, cwd=directory, stdout=output, stderr=subprocess.STDOUT) as process,
+    ):
+        try:
+            status = exited_within(process, limit_s, _stopped_by.get())
+        finally:
+            process.kill()
+        if status is None:
+            raise subprocess.TimeoutExpired(words, limit_s)
+        output.seek(0)
+        return status, output.read(_COMPILER_SAYS).decode(errors="replace")
 
 
 def spawn_logged(
@@ -229,12 +277,13 @@ def _start(
     cpu: int | None = None,
     new_session: bool = False,
     ends_itself: bool = False,
+    kind: type[subprocess.Popen[bytes]] = subprocess.Popen,
 ) -> subprocess.Popen[bytes]:
     parent = os.getpid()
     ready = ends_itself and cpu is None
 
     def start() -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
+        return kind(
             argv,
             stdin=input_from,
             stdout=output,
@@ -290,10 +339,11 @@ def describe_status(status: int) -> str:
         return f"killed by signal {-status}"
 
 
-def exited_within(process: subprocess.Popen[bytes], seconds: float) -> int | None:
+def exited_within(process: subprocess.Popen[bytes], seconds: float, until: int | None = None) -> int | None:
     """The exit status, waiting up to `seconds` for it; None while the process runs on.
 
-    `process.wait` with a limit looks only every 50 ms.
+    until: a descriptor that ends the wait when it is readable. `process.wait` with a limit looks only every
+        50 ms.
     """
     if process.poll() is None and seconds > 0.0:
         try:
@@ -302,7 +352,8 @@ def exited_within(process: subprocess.Popen[bytes], seconds: float) -> int | Non
             return process.poll()
         try:
             ended = select.poll()
-            ended.register(end, select.POLLIN)
+            for descriptor in (end, *([] if until is None else [until])):
+                ended.register(descriptor, select.POLLIN)
             ended.poll(math.ceil(seconds * 1000))
         finally:
             os.close(end)

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from minrpc.library.frame import GUARD, Block, CallFrame
-from minrpc.library.placing import Callback, Out, Placer, Sent
+from minrpc.library.placing import Out, Placer, Sent
+from minrpc.library.pointer_types import Callback
 from minrpc.library.scalars import (
     Address,
     int_value,

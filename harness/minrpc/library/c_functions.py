@@ -15,6 +15,7 @@ from minrpc.library.c_library import CFunction, CLibrary
 from minrpc.library.fake_functions import Fakes
 from minrpc.library.firmware_functions import FirmwareFunctions
 from minrpc.library.namespaces import Types, Variables
+from minrpc.library.placed import Placed
 from minrpc.library.scalars import describe
 
 AnyLibrary: TypeAlias = CLibrary | FirmwareFunctions
@@ -124,7 +125,7 @@ def variables(lib: CFunctions) -> Variables:
 
 
 def measure(lib: CFunctions, name: str, **options: Any) -> Callable[..., Any]:  # noqa: ANN401 - see RemoteModule
-    """Measures a function in whole cycles as `RemoteModule.measure` does, with the C function's arguments."""
+    """Measures a function in whole ticks as `RemoteModule.measure` does, with the C function's arguments."""
     return _library(lib).measure(name, **options)
 
 
@@ -144,6 +145,24 @@ def read(lib: CFunctions, address: int, size: int | None = None) -> Any:  # noqa
 def write(lib: CFunctions, address: int, data: bytes) -> None:
     """Overwrite bytes of the device's memory; aligned words are written by word accesses."""
     _library(lib).write(address, data)
+
+
+def place(lib: CFunctions, value: object) -> Placed:
+    """Place a struct, an array, text or a list of structs on the device until the end of the library, of a
+    `with` block, or of `free()`: for code that keeps pointers. See `CLibrary.place`."""
+    return _own(lib, "place").place(value)
+
+
+def allow_kept_pointers(lib: CFunctions) -> None:
+    """Accept pointers to a call's arguments that a library's variables keep when the call is over."""
+    _own(lib, "allow_kept_pointers").allow_kept_pointers()
+
+
+def _own(lib: CFunctions, asked: str) -> CLibrary:
+    library = _library(lib)
+    if not isinstance(library, CLibrary):
+        raise TypeError(f"{asked}: {library.name} is the firmware itself; load a library, and give that")
+    return library
 
 
 def unload(lib: CFunctions) -> None:

@@ -5,15 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import partial
-from inspect import Parameter as SignatureParameter
-from inspect import Signature
+from inspect import Parameter as SignatureParameter, Signature
 from typing import Any, Self
+from weakref import WeakMethod, ref
 
 import numpy as np
 
 from minrpc.client.array import RemoteArray
-from minrpc.client.counting import Measurer
+from minrpc.client.conversation import Conversation, raised_in_answer
+from minrpc.client.counting import Measurer, argument_texts
 from minrpc.client.function import RemoteFunction, RemoteModule
 from minrpc.client.metering import MeteredMeasurer
 from minrpc.client.rpc import RpcClient
@@ -25,13 +27,14 @@ from minrpc.library.call_memory import CallMemory
 from minrpc.library.code_guard import CodeGuard
 from minrpc.library.fake_functions import FakeFunction, Fakes
 from minrpc.library.frame import GUARD, WIDE_GUARD
+from minrpc.library.kept_pointers import KeptPointers
 from minrpc.library.namespaces import Types, Variables
-from minrpc.library.placing import Callback
-from minrpc.library.pointer_types import InMemory, require_fits
+from minrpc.library.placed import Placed
+from minrpc.library.pointer_types import Callback, InMemory, require_fits
 from minrpc.library.quick import quick_call
 from minrpc.library.repeated import repeated_calls
 from minrpc.library.scalars import Address, describe
-from minrpc.library.structs import load_value
+from minrpc.library.structs import Place, load_value
 from minrpc.library.thunks import COPY
 from minrpc.library.toolset import ProgramFacts
 from minrpc.names import did_you_mean, listed, text_name
@@ -42,9 +45,11 @@ from minrpc.program.c_types import (
     FunctionDeclaration,
     FunctionType,
     Pointer,
+    is_const,
     size_of,
     strip,
 )
+from minrpc.timing import MeasuredCode, Measurement
 
 
 class CFunction:
@@ -67,10 +72,13 @@ class CFunction:
         stack_bound: int | None,
         callback: Callback | None,
         code: CodeGuard | None,
+        thunk: int | None,
     ) -> None:
         """packed_name: its thunk's name in `module`. memory: for its arguments. stack_bound: largest stack
-        use, in bytes; None if unknown. callback, code: as in `CLibrary`."""
+        use, in bytes; None if unknown. callback, code: as in `CLibrary`. thunk: its
+        thunk's address; None if it is not known."""
         self.function = function
+        self._library: Callable[[], CLibrary | None] = lambda: None
         self.name = function.name
         self._packed_name = packed_name
         self._symbols = symbols
@@ -80,6 +88,7 @@ class CFunction:
         self._stack_bound = stack_bound
         self._callback = callback
         self._code = code
+        self._thunk = thunk
         self._packed: RemoteFunction | None = None
         self._quick = quick_call(function)
         self._repeated = repeated_calls(function)
@@ -88,6 +97,14 @@ class CFunction:
             f"\n\nCan't be called: {function.unsupported}" if function.unsupported else ""
         )
         self.__signature__ = _signature(function)
+
+    @property
+    def library(self) -> CLibrary:
+        """Its library. Raises ValueError if nothing references that any more."""
+        found = self._library()
+        if found is None:
+            raise ValueError(f"the library of {self.name} is gone: keep what `load` has returned")
+        return found
 
     @property
     def prototype(self) -> str:
@@ -136,11 +153,20 @@ class CFunction:
             if self._stack_bound is not None and STACK_RAN_OUT in error.message:
                 error.details += (f"{self.name} needs {self._stack_bound:,} bytes by the compiler's count",)
             raise
+        except BaseException as error:
+            error.__traceback__ = raised_in_answer(error) or error.__traceback__
+            raise
         if guards and self._code is not None and not self._code.is_whole():
             self._code.require(self.name)
         return result
 
     def _called(self, args: Sequence[object], rpc: RpcClient, guards: bool) -> Any:  # noqa: ANN401
+        if rpc.conversation is not None:
+            return self._called_inside(args, rpc.conversation.deepest, guards)
+        if self._memory.check is not None:
+            self._require_alive(args, rpc)
+            plan = self._plan(args, _guard(rpc) if guards else 0)
+            return self._memory.run_checked(self.packed, plan, self._memory.check)
         if guards and self._repeated is not None:
             guard = _guard(rpc)
             planned = partial(self._plan, args, guard)
@@ -150,13 +176,26 @@ class CFunction:
         sent = self._quick(args, rpc) if self._quick is not None else None
         if sent is not None:
             return self.packed.call_with(sent)
+        self._require_alive(args, rpc)
+        plan = self._plan(args, _guard(rpc) if guards else 0)
+        return self._memory.run(self.packed, plan)
+
+    @staticmethod
+    def _require_alive(args: Sequence[object], rpc: RpcClient) -> None:
+        """Raise ValueError for an array or a function of a session that has ended."""
         for argument in args:
             if isinstance(argument, RemoteArray):
                 argument.check(rpc)
             elif isinstance(argument, CFunction):
                 argument._module.check(rpc)
-        plan = self._plan(args, _guard(rpc) if guards else 0)
-        return self._memory.run(self.packed, plan)
+
+    def _called_inside(self, args: Sequence[object], waiting: Conversation, guards: bool) -> Any:  # noqa: ANN401
+        """Call it on the stack of a function that waits for Python."""
+        if self._thunk is None:
+            raise waiting.refusal()
+        self._module.check(self._module.rpc)
+        plan = self._plan(args, GUARD if guards else 0)
+        return self._memory.run_inside(waiting, self._thunk, plan)
 
     def _plan(self, args: Sequence[object], guard: int) -> CallPlan:
         return plan_call(self.function, args, self._pointer_size, guard=guard, callback=self._callback)
@@ -213,15 +252,26 @@ class CLibrary:
         code: checks after each call that the library's code was not written; None if nothing can check it.
         fakes: Python functions by the C function's name.
         """
+        self.session = session
         self.name = name
         self.declarations = declarations
         self.symbols = symbols
         self.facts = facts
         self.module = module
         self._fakes = fakes or {}
-        self._memory = CallMemory(session)
+        self._session = session
+        self._placed: list[Placed] = []
+        # Nothing that a function keeps refers to its library: see `CFunction`.
+        reader = WeakMethod(self._reader)
+        self._kept = KeptPointers.of(
+            facts.pointer_size,
+            lambda address, size: called_if_alive(reader, address, size),
+            declarations.variables.values(),
+            symbols.addresses,
+        )
+        self._memory = CallMemory(session, self._kept)
         self._declared = functions
-        self._callback = callback
+        self.callback = callback
         self._code = code
         self._functions: dict[str, CFunction] = {}
 
@@ -266,9 +316,11 @@ class CLibrary:
             self.module,
             self._memory,
             self.stack_bound(name),
-            self._callback,
+            self.callback,
             self._code,
+            self.thunk_address(name),
         )
+        found._library = ref(self)
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -287,6 +339,10 @@ class CLibrary:
             if several:
                 hint = f'several static functions fit: lib["{several[0]}"], or {listed(several[1:], 4)}'
         return f"{self.name} has no function {name!r} with external linkage; {hint}"
+
+    def thunk_address(self, name: str) -> int | None:
+        """The address of a function's thunk; None if it is not known."""
+        return None
 
     @property
     def own_sizes(self) -> Mapping[str, int]:
@@ -324,13 +380,19 @@ class CLibrary:
         def timed(*args: object) -> Any:  # noqa: ANN401 - TimingResult or Measurement
             plan = plan_call(function, args, self.facts.pointer_size, guard=0)
             try:
-                return self._memory.time(timer, plan)
+                timing = self._memory.time(timer, plan)
+                return self._described(name, timing, args) if isinstance(timing, Measurement) else timing
             except (SessionTerminatedError, EmulatorExitedError) as error:
                 step = f"guards are off while {name} is timed: `minrpc call` finds writes past an array"
                 error.next_step = f"{step}; {error.next_step}"
                 raise
 
         return timed
+
+    def _described(self, name: str, measured: Measurement, args: Sequence[object]) -> Measurement:
+        return replace(
+            measured, name=name, arguments=argument_texts(args), code=MeasuredCode(self[name].size)
+        )
 
     def read(self, address: int, size: int | None = None) -> Any:  # noqa: ANN401 - a memoryview, or a value
         """Bytes at any address of the device: of a variable, of malloc's memory, of a register.
@@ -343,7 +405,8 @@ class CLibrary:
         """
         if size is None:
             pointee = _pointee_of(address)
-            return load_value(pointee, self._read(address, size_of(pointee)))
+            place = Place(self, int(address), is_const(pointee))
+            return load_value(pointee, self._read(address, size_of(pointee)), place)
         if not isinstance(size, int | np.integer) or isinstance(size, bool):
             raise TypeError(f"a size is a number of bytes, not {describe(size)}")
         if size < 0:
@@ -362,11 +425,46 @@ class CLibrary:
         if content:
             self._write(self._address(address, len(content)), content)
 
+    def place(self, value: object) -> Placed:
+        """An object of the device that stays until it is freed, or until the library's end.
+
+        value: a struct of `types`, a numpy array, bytes, text, or a list of structs; the objects that a
+            struct points to are placed with it.
+
+        Raises TypeError and ValueError for other values, DeviceMemoryError.
+        """
+        placed = Placed(
+            self._memory,
+            value,
+            self.facts.pointer_size,
+            lambda size: self._session.empty((size,), "uint8"),
+            self.callback,
+            partial(called_if_alive, WeakMethod(self._forget)),
+        )
+        self._placed.append(placed)
+        self._kept.add("a placed object", placed.pointee, placed.address)
+        return placed
+
+    def _forget(self, placed: Placed) -> None:
+        self._placed.remove(placed)
+        self._kept.remove(placed.address)
+
+    def allow_kept_pointers(self) -> None:
+        """Accept pointers to a call's arguments that stay in variables when the call is over."""
+        self._memory.kept = None
+
+    def _reader(self, address: int, size: int) -> Callable[[], bytes | memoryview | None]:
+        """A function that reads the bytes at an address, over the link if nothing else can."""
+        owner = self._session.owner
+        if owner.peek(address, size) is None:
+            return partial(called_if_alive, WeakMethod(self._read), address, size)
+        return owner.reader(address, size)
+
     def _read(self, address: int, size: int) -> memoryview:
-        return self._memory.peek(self._copier(), address, size)
+        return self._memory.peek(self._copier, address, size)
 
     def _write(self, address: int, data: bytes) -> None:
-        self._memory.poke(self._copier(), address, data)
+        self._memory.poke(self._copier, address, data)
 
     def _address(self, address: int, size: int) -> int:
         """The address of `size` bytes of the device. Raises TypeError and ValueError for a value that is not
@@ -382,7 +480,9 @@ class CLibrary:
         return self.module.get_function(COPY)
 
     def unload(self) -> None:
-        """Free its memory for arguments on the device. A second call does nothing."""
+        """Free its memory for arguments on the device, and its placed objects. A second call does nothing."""
+        for placed in self._placed.copy():
+            placed.free()
         self._memory.free()
 
     def __enter__(self) -> Self:
@@ -401,6 +501,12 @@ class CLibrary:
 def _guard(rpc: RpcClient) -> int:
     """Size of the guards of a call, in bytes."""
     return WIDE_GUARD if rpc.facts.direct.usable else GUARD
+
+
+def called_if_alive(method: WeakMethod[Callable[..., Any]], *args: object) -> Any:  # noqa: ANN401 - the method's result
+    """The result of a method; None if its object is gone."""
+    found = method()
+    return None if found is None else found(*args)
 
 
 def _pointee_of(address: int) -> CType:

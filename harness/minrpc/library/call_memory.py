@@ -9,25 +9,41 @@ from zlib import crc32
 
 from minrpc.client import memory
 from minrpc.client.array import RemoteArray
+from minrpc.client.conversation import Conversation
 from minrpc.client.filling import CHECKSUM
 from minrpc.client.function import RemoteFunction
 from minrpc.client.rpc import RpcClient
 from minrpc.client.session import Session
 from minrpc.library.arguments import CallPlan
+from minrpc.library.checked_calls import check_of, checked
+from minrpc.library.kept_pointers import KeptPointers
 from minrpc.library.repeated import FrameLayout
+from minrpc.replay import MemoryCheck
 from minrpc.wire.dtypes import to_dtype
 from minrpc.wire.values import DLTensor, Handle
 
 _LEAST: Final = 1024
+_ALIGNMENT: Final = 64
 BYTES: Final = to_dtype("uint8")
 
 
 class CallMemory:
     """Runs planned calls, one at a time, since they share the memory."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, kept: KeptPointers | None = None) -> None:
+        """kept: finds pointers to a call's arguments that stay behind; None: they are not looked for."""
         self._session = session
         self._room: RemoteArray | None = None
+        self.kept = kept
+        self.check = check_of(session)
+
+    def run_checked(self, packed: RemoteFunction, plan: CallPlan, check: MemoryCheck) -> Any:  # noqa: ANN401
+        """Run the call as `run` does, and judge its accesses to memory. Raises as `checked` does."""
+        rpc = self._session.rpc
+        with rpc.lock:
+            rpc.ready()
+            base = self._base(plan.frame.size) if plan.frame.size else 0
+            return checked(check, rpc, plan, base, self._room, lambda: self.run(packed, plan))
 
     def run(self, packed: RemoteFunction, plan: CallPlan) -> Any:  # noqa: ANN401 - a C function's result
         """Send the frame, call the function, read the written blocks back.
@@ -47,6 +63,8 @@ class CallMemory:
                 begin, size = 0, plan.frame.size
             data = download(rpc, base, begin, size) if size else memoryview(b"")
         plan.frame.take(data, begin, base, plan.function.name)
+        if self.kept is not None and plan.frame.guarded:
+            self.kept.require(plan.function.name, base, plan.frame.size, lambda: plan.frame)
         return plan.finish(result)
 
     def run_again(
@@ -73,6 +91,8 @@ class CallMemory:
         if not layout.is_whole(sent, found):
             plan().frame.take(memoryview(found), 0, base, packed.name)
         layout.hand_back(found, args)
+        if self.kept is not None:
+            self.kept.require(packed.name, base, size, lambda: plan().frame)
         return result
 
     def time(self, timer: Callable[..., Any], plan: CallPlan) -> Any:  # noqa: ANN401 - the timer's result
@@ -84,32 +104,52 @@ class CallMemory:
     def read(self, base: int, offset: int, size: int) -> memoryview:
         """Bytes of an allocation at `base`."""
         with self._session.rpc.lock:
-            self._session.rpc.ready()
+            self._session.rpc.ready_for_memory()
             return download(self._session.rpc, base, offset, size)
 
     def write(self, base: int, offset: int, data: bytes) -> None:
         """Overwrite bytes of an allocation at `base`."""
         with self._session.rpc.lock:
-            self._session.rpc.ready()
+            self._session.rpc.ready_for_memory()
             upload(self._session.rpc, base, offset, data)
 
-    def peek(self, copy: RemoteFunction, address: int, size: int) -> memoryview:
+    def peek(self, copy: Callable[[], RemoteFunction], address: int, size: int) -> memoryview:
         """Bytes of memory that only the device's own code can reach. copy: (to, from, size)."""
         rpc = self._session.rpc
         with rpc.lock:
+            if rpc.conversation is not None:
+                return memoryview(rpc.conversation.deepest.read(address, size))
             rpc.ready()
             room = self._base(size)
-            copy(Handle(room), Handle(address), size)
+            copy()(Handle(room), Handle(address), size)
             return download(rpc, room, 0, size)
 
-    def poke(self, copy: RemoteFunction, address: int, data: bytes) -> None:
+    def poke(self, copy: Callable[[], RemoteFunction], address: int, data: bytes) -> None:
         """Overwrite memory that only the device's own code can reach. copy: as for `peek`."""
         rpc = self._session.rpc
         with rpc.lock:
+            if rpc.conversation is not None:
+                rpc.conversation.deepest.write(address, data)
+                return
             rpc.ready()
             room = self._base(len(data))
             upload(rpc, room, 0, data)
-            copy(Handle(address), Handle(room), len(data))
+            copy()(Handle(address), Handle(room), len(data))
+
+    def run_inside(self, waiting: Conversation, thunk: int, plan: CallPlan) -> Any:  # noqa: ANN401 - a C function's result
+        """Run a call while a function waits for Python: its frame is on the device's stack.
+
+        thunk: the address of the function's thunk.
+        """
+        size = plan.frame.size
+        room = waiting.reserve(size + _ALIGNMENT) if size else 0
+        base = -(-room // _ALIGNMENT) * _ALIGNMENT
+        for offset, data in plan.frame.image(base):
+            waiting.write(base + offset, data)
+        result = waiting.call(plan.function.name, thunk, plan.arguments(base))
+        if size:
+            plan.frame.take(memoryview(waiting.read(base, size)), 0, base, plan.function.name)
+        return plan.finish(result)
 
     def free(self) -> None:
         """Free the memory block."""

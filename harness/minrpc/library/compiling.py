@@ -13,24 +13,26 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from glob import has_magic
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from minrpc.errors import CompileError, ConfigurationError, ToolchainMissingError
-from minrpc.firmware.cache import cache_home, kept, mark_used, scratch
+from minrpc.firmware.cache import is_whole, kept, kept_file, mark_used, objects_home, scratch
+from minrpc.host.process import run_compiler
 from minrpc.library.absent import ENDINGS, nowhere
-from minrpc.library.reachable import needing
+from minrpc.library.reachable import forget_objects, needing
 from minrpc.library.stack_bound import FLAG, parse_graphs, stack_frames
 from minrpc.library.statics import KEEP_STATICS, callable_statics, static_functions, with_global_symbols
 from minrpc.library.thunks import callable_functions, thunk_name, thunk_source
 from minrpc.library.toolset import Toolset, program_facts
 from minrpc.program import Elf, read_program
 from minrpc.program.c_types import Declarations, FunctionDeclaration, FunctionType, Pointer, strip
+from minrpc.program.compiler import Compiler, compiler_of_object
 from minrpc.program.debug_info import UNTYPED, read_declarations
-from minrpc.program.elf import THREAD, UNDEFINED, NotElfError
-from minrpc.program.objects import members, merged, read_object
+from minrpc.program.elf import THREAD, UNDEFINED
+from minrpc.program.objects import elves_of, merged, read_object
 
 _COMPILE_S: Final = 10 * 60.0
 _C: Final = (".c",)
@@ -184,6 +186,7 @@ class Compiled:
         arguments, in bytes.
     options: the caller's definitions and flags.
     kept_data: sections of data that are linked also if no function needs them; None: all.
+    wrapped: functions whose calls go to `__wrap_NAME`.
     """
 
     name: str
@@ -201,11 +204,23 @@ class Compiled:
     check_frame: int = 0
     kept_data: tuple[str, ...] | None = None
     generated: int = 1
+    wrapped: tuple[str, ...] = ()
 
     @property
     def own_objects(self) -> tuple[Path, ...]:
         """The user's objects."""
         return self.objects[: -self.generated]
+
+    @cached_property
+    def compiler(self) -> Compiler:
+        """The compiler of the first source, from its debug information, with the caller's options."""
+        first = next((made for made in self.own_objects if made.suffix == ".o"), None)
+        if first is None:
+            return Compiler("", " ".join(self.options))
+        found = compiler_of_object(Elf(first.read_bytes(), first.name))
+        flags = found.flags.split()
+        given = [option for option in self.options if option not in flags and not option.startswith("-O")]
+        return Compiler(found.name, " ".join([*flags, *given]))
 
 
 def compile_sources(sources: Sources, toolset: Toolset, missing: tuple[str, ...] = ()) -> Compiled:
@@ -231,20 +246,34 @@ def compile_sources(sources: Sources, toolset: Toolset, missing: tuple[str, ...]
         return _with_thunks.__wrapped__(*given)
     for path in made:
         mark_used(path.parent)
+    for content in contents:
+        content.data = b""
     return compiled
 
 
-@dataclass(frozen=True)
+def forget_compiled() -> None:
+    """Empty the caches in memory of what was compiled."""
+    _with_thunks.cache_clear()
+    forget_objects()
+
+
+@dataclass(unsafe_hash=True)
 class _Content:
-    """A file's content; its hash identifies it."""
+    """A file's content; its hash identifies it. A key in a cache has no data any more."""
 
     digest: str
     data: bytes = field(repr=False, compare=False)
+    name: str = field(compare=False)
 
     @classmethod
     def of(cls, path: Path) -> _Content:
         data = path.read_bytes()
-        return cls(hashlib.sha256(data).hexdigest(), data)
+        return cls(hashlib.sha256(data).hexdigest(), data, path.name)
+
+    @property
+    def elf(self) -> Elf | None:
+        """The file, if it is an object; None for an archive."""
+        return Elf(self.data, self.name) if self.data[:4] == b"\x7fELF" else None
 
 
 @lru_cache(maxsize=_KEPT)
@@ -252,33 +281,33 @@ def _with_thunks(
     sources: Sources,
     toolset: Toolset,
     objects: tuple[CompiledFile, ...],
-    contents_of_objects: tuple[_Content, ...],
+    contents: tuple[_Content, ...],
     libraries: tuple[str, ...],
     missing: tuple[str, ...],
 ) -> Compiled:
     """Reads the types, makes and compiles the thunks. libraries: hashes of the libraries' content, and of
     headers with prototypes. missing: see `compile_sources`."""
     facts = program_facts(toolset.elf)
-    contents = [content.data for content in contents_of_objects]
-    each = [read_object(item.path, content) for item, content in zip(objects, contents, strict=True)]
+    each = [read_object(item.path, content.data) for item, content in zip(objects, contents, strict=True)]
     declarations = merged(each)
+    elves = [content.elf for content in contents]
     if sources.statics:
-        objects, found = _with_statics(objects, contents, each, toolset)
+        objects, found = _with_statics(objects, elves, each, toolset)
         declarations = replace(declarations, functions={**declarations.functions, **found})
     if sources.declare:
         declarations = _with_prototypes(declarations, sources, toolset)
     functions = callable_functions(declarations.functions.values(), facts.limits)
     kept_data: tuple[str, ...] | None = None
-    missing += _endings(contents)
+    missing += _endings(elves)
     if missing:
         paths = [*(item.path for item in objects), *sources.libraries]
         lacking = needing([item.symbol for item in functions], missing, paths, toolset)
         functions, kept_data = list(_without(functions, lacking.functions)), lacking.whole_data
-    start = any(_needs_start(content) for content in contents) or bool(sources.libraries)
+    start = any(_needs_start(elf) for elf in elves) or bool(sources.libraries)
     supported = [function for function in functions if not function.unsupported]
     own_block = facts.thread_locals is None
     thread_pointer = (
-        own_block and facts.machine == "EM_RISCV" and _may_have_thread_locals(contents, sources, toolset.elf)
+        own_block and facts.machine == "EM_RISCV" and _may_have_thread_locals(elves, sources, toolset.elf)
     )
     text = thunk_source(
         supported, facts.limits, start=start, own_block=own_block, thread_pointer=thread_pointer
@@ -287,7 +316,7 @@ def _with_thunks(
     thunks = compile_text(text, toolset, [flag for flag in sources.flags if flag.startswith("-m")])
     frames = stack_frames(thunks.with_suffix(".su"))
     graph = parse_graphs(object_file.graph for object_file in objects)
-    hashes = [*(content.digest for content in contents_of_objects), thunks.parent.name, *libraries]
+    hashes = [*(content.digest for content in contents), thunks.parent.name, *libraries]
     return Compiled(
         sources.name,
         (*(object_file.path for object_file in objects), thunks),
@@ -312,33 +341,30 @@ def _with_thunks(
 
 def _with_statics(
     objects: tuple[CompiledFile, ...],
-    contents: Sequence[bytes],
+    elves: Sequence[Elf | None],
     declarations: Sequence[Declarations],
     toolset: Toolset,
 ) -> tuple[tuple[CompiledFile, ...], Mapping[str, FunctionDeclaration]]:
     """The objects with global symbols for functions with internal linkage, and these functions by name."""
     functions = [
-        static_functions(content, item.graph, declared.statics)
-        for item, content, declared in zip(objects, contents, declarations, strict=True)
+        static_functions(elf, item.graph, declared.statics)
+        for item, elf, declared in zip(objects, elves, declarations, strict=True)
     ]
     external = {name for declared in declarations for name in declared.functions}
     named = callable_statics(functions, external)
     return tuple(
         replace(
             item,
-            path=with_global_symbols(
-                item.path, content, own, [function.symbol for function in called], toolset
-            ),
+            path=with_global_symbols(item.path, elf, own, [function.symbol for function in called], toolset),
             reports=item.path,
         )
-        for item, content, own, called in zip(objects, contents, functions, named, strict=True)
+        for item, elf, own, called in zip(objects, elves, functions, named, strict=True)
     ), {function.name: function for called in named for function in called}
 
 
-def _endings(contents: Sequence[bytes]) -> tuple[str, ...]:
+def _endings(elves: Sequence[Elf | None]) -> tuple[str, ...]:
     """Functions of the C library that the objects need, and that have no effect in loaded code."""
-    elves = [Elf(content) for content in contents if content[:4] == b"\x7fELF"]
-    symbols = [symbol for elf in elves for symbol in elf.symbols if symbol.name in ENDINGS]
+    symbols = [symbol for elf in elves if elf for symbol in elf.symbols if symbol.name in ENDINGS]
     defined = {symbol.name for symbol in symbols if symbol.section != UNDEFINED}
     return tuple(sorted({symbol.name for symbol in symbols} - defined))
 
@@ -369,7 +395,7 @@ def _with_prototypes(declarations: Declarations, sources: Sources, toolset: Tool
         f"-I{item}" for item in (*sources.include, *dict.fromkeys(file.parent for file in sources.files))
     ]
     made = compile_text("\n".join(lines) + "\n", toolset, ["-g", *places, *toolset.includes])
-    given = read_declarations(Elf(made.read_bytes()))
+    given = read_declarations(Elf(made.read_bytes(), "declare="))
     functions = dict(declarations.functions)
     for name in named:
         pointer = strip(given.variables[f"{_DECLARED}{name}"].type)
@@ -387,11 +413,11 @@ def _header(name: str, sources: Sources) -> Path:
     return _file(found or name, ())
 
 
-def _may_have_thread_locals(contents: Sequence[bytes], sources: Sources, firmware: Path) -> bool:
+def _may_have_thread_locals(elves: Sequence[Elf | None], sources: Sources, firmware: Path) -> bool:
     """True if the code, or parts of the C library linked to it, may have thread-local variables."""
-    if sources.libraries or any(content[:4] != b"\x7fELF" for content in contents):
+    if sources.libraries or None in elves:
         return True
-    symbols = [symbol for content in contents for symbol in Elf(content).symbols]
+    symbols = [symbol for elf in elves if elf for symbol in elf.symbols]
     needed = {symbol.name for symbol in symbols if symbol.section == UNDEFINED}
     needed -= {symbol.name for symbol in symbols if symbol.section != UNDEFINED} | {
         symbol.name for symbol in read_program(firmware).elf.symbols
@@ -399,11 +425,11 @@ def _may_have_thread_locals(contents: Sequence[bytes], sources: Sources, firmwar
     return bool(needed) or any(symbol.kind == THREAD for symbol in symbols)
 
 
-def _needs_start(content: bytes) -> bool:
+def _needs_start(elf: Elf | None) -> bool:
     """True if the object has constructors, or more than `_SMALL_BSS` of zeroed memory."""
-    if content[:4] != b"\x7fELF":
+    if elf is None:
         return True  # An archive: its linked members are not known yet.
-    sections = Elf(content).sections
+    sections = elf.sections
     zeroed = sum(section.size for section in sections if section.allocated and not section.stored)
     constructors = any(section.name.startswith((".init_array", ".ctors")) for section in sections)
     return constructors or zeroed > _SMALL_BSS
@@ -449,10 +475,7 @@ def compile_file(source: Path, sources: Sources, toolset: Toolset) -> CompiledFi
 
 def _require_machine(path: Path, machine: str) -> None:
     """Raise ConfigurationError for an object or archive of another machine."""
-    try:
-        other = {Elf(member).machine for member in members(path, path.read_bytes())} - {machine}
-    except NotElfError as error:
-        raise ConfigurationError(f"{path.name} has an object that can't be read: {error}") from error
+    other = {elf.machine for elf in elves_of(path)} - {machine}
     if other:
         raise ConfigurationError(
             f"{path.name} was compiled for {min(other).removeprefix('EM_')}, "
@@ -465,23 +488,14 @@ def _weak(functions: Sequence[str]) -> Sequence[Path]:
     """A header that keeps the compiler from inlining the functions and from relying on their bodies."""
     if not functions:
         return ()
-    return (_kept_text("".join(f"#pragma weak {name}\n" for name in functions), "weak.h"),)
+    text = "".join(f"#pragma weak {name}\n" for name in functions)
+    return (kept_file("weak.h", text.encode()),)
 
 
 def compile_text(text: str, toolset: Toolset, flags: Sequence[str] = ()) -> Path:
     """Compiles generated C source to an object. flags: come after the firmware's own."""
-    source = _kept_text(text, "thunks.c")
+    source = kept_file("thunks.c", text.encode())
     return _compiled([toolset.compiler, *toolset.code_flags, *flags, "-w", "-fno-lto"], source) / "source.o"
-
-
-def _kept_text(text: str, file_name: str) -> Path:
-    """The cache's file with generated C."""
-
-    def fill(directory: Path) -> None:
-        (directory / file_name).write_text(text)
-
-    key = hashlib.sha256(text.encode()).hexdigest()[:32]
-    return kept(cache_home() / "objects" / key, fill) / file_name
 
 
 def _compiled(command: Sequence[str], source: Path, places: Sequence[Path] = ()) -> Path:
@@ -492,13 +506,13 @@ def _compiled(command: Sequence[str], source: Path, places: Sequence[Path] = ())
         header that was read, with "" as its hash.
     """
     content = source.read_bytes()
-    objects = cache_home() / "objects"
+    objects = objects_home()
     key = hashlib.sha256("\0".join([*command, str(source)]).encode() + content).hexdigest()[:32]
     listed = objects / f"{key}.json"
     known = _read_list(listed)
     if known is not None:
         directory = objects / _name(key, known)
-        if directory.is_dir() and known == {path: _hash(path) for path in known}:
+        if is_whole(directory) and known == {path: _hash(path) for path in known}:
             mark_used(directory)
             return directory
     with scratch() as work:
@@ -518,9 +532,9 @@ def _compiled(command: Sequence[str], source: Path, places: Sequence[Path] = ())
 
         directory = kept(objects / _name(key, headers), fill)
         (work / "list").write_text(json.dumps(headers))
-        staged = objects / f".{key}.{os.getpid()}.json"
+        staged = directory.parent / f".{key}.{os.getpid()}.json"
         shutil.copy2(work / "list", staged)
-        staged.replace(listed)
+        staged.replace(directory.parent / listed.name)
     return directory
 
 
@@ -538,20 +552,12 @@ def _read_list(path: Path) -> dict[str, str] | None:
 def _run(command: Sequence[str], directory: Path) -> str | None:
     """The output of a compiler that failed; None if it succeeded."""
     try:
-        ran = subprocess.run(
-            command,
-            cwd=directory,
-            capture_output=True,
-            text=True,
-            timeout=_COMPILE_S,
-            check=False,
-            errors="replace",
-        )
+        status, output = run_compiler(command, directory, _COMPILE_S)
     except FileNotFoundError as error:
         raise ToolchainMissingError(f"{command[0]} is not installed", stage="compile") from error
     except subprocess.TimeoutExpired:
         return f"the compiler has run for {_COMPILE_S:g} s and was stopped"
-    return (ran.stderr or ran.stdout or f"exit status {ran.returncode}") if ran.returncode else None
+    return (output or f"exit status {status}") if status else None
 
 
 def _read_headers(depfile: Path) -> dict[str, str]:

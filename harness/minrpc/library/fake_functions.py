@@ -11,16 +11,19 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
-from minrpc.client.array import RemoteArray
 from minrpc.client.conversation import Conversation
-from minrpc.library.pointer_types import InMemory, array_address, check_address, check_pointee, require_fits
+from minrpc.errors import DialectError
+from minrpc.library.further_arguments import Further, further, takes_format
+from minrpc.library.pointer_types import Callback, device_address, require_fits
 from minrpc.library.scalars import Address, int_value, is_float, is_number, to_float, to_int, wrong
-from minrpc.library.structs import load_value, store_value
+from minrpc.library.structs import Place, load_value, store_value
 from minrpc.library.stubs import in_memory
 from minrpc.names import listed, near_or_all
 from minrpc.program.c_types import (
+    VOID,
     CType,
     FunctionDeclaration,
+    FunctionType,
     Pointer,
     RecordType,
     Scalar,
@@ -36,6 +39,7 @@ _FLOAT: Final = struct.Struct("<d")
 # Text is read in pieces that do not cross a multiple of this, and so never beyond the end of memory.
 _TEXT_PIECE: Final = 32
 _TEXT_MOST: Final = 1 << 16
+_ON_DEVICE: Final = "give None, an Address, a variable or function of a library, or an array"
 _PARAMETER: Final = re.compile(r"(?P<name>[A-Za-z_]\w*)(?P<array>\[(?P<length>\w*)\])?")
 
 FakeAnswer: TypeAlias = Callable[..., object] | Literal["zero"]
@@ -68,7 +72,11 @@ class PointerArgument(Address):
     """A pointer that C passed to a Python function. Its memory can be reached while that function runs:
     `p[0]`, `p[:4]`, `p[1] = 7`, `p[:2] = [1, 2]`, `p.text()`."""
 
-    _conversation: Conversation
+    _pointers: _Pointers
+
+    @property
+    def _conversation(self) -> Conversation:
+        return self._pointers.conversation
 
     @property
     def _element(self) -> CType:
@@ -80,10 +88,19 @@ class PointerArgument(Address):
     def __getitem__(self, index: int | slice) -> Any:  # noqa: ANN401 - number, struct, numpy array, list
         """An element, or the elements of a slice with an end. Raises ValueError when the call is over."""
         at, count = _span(index)
-        data = self._conversation.read(*self._place(at, count))
+        address, size = self._place(at, count)
+        data = self._conversation.read(address, size)
+        place = Place(self._conversation, address, is_const(self._element), self._pointers.callback)
         if isinstance(index, slice):
-            return _array(self._element, data)
-        return load_value(self._element, data)
+            return self._pointers.array(self._element, data, place)
+        return load_value(self._element, data, place, self._pointers)
+
+    def copied(self, count: int | None = None) -> Any:  # noqa: ANN401 - as for __getitem__
+        """A copy of the first element, or of `count` elements; setting it does not change C's memory."""
+        data = self._conversation.read(*self._place(0, 1 if count is None else count))
+        if count is not None:
+            return self._pointers.array(self._element, data)
+        return load_value(self._element, data, pointed=self._pointers)
 
     def __setitem__(self, index: int | slice, value: Any) -> None:  # noqa: ANN401 - as for __getitem__
         """Overwrite an element or several. Raises TypeError and ValueError for values that do not fit."""
@@ -94,7 +111,7 @@ class PointerArgument(Address):
         values = list(value) if isinstance(index, slice) else [value]
         if len(values) != count:
             raise ValueError(f"{where}: {count} elements are written, {len(values)} are given")
-        data = b"".join(store_value(self._element, where, item) for item in values)
+        data = b"".join(store_value(self._element, where, item, self._pointers.callback) for item in values)
         self._conversation.write(self._place(at, count)[0], data)
 
     def text(self) -> str:
@@ -121,36 +138,80 @@ def _span(index: int | slice) -> tuple[int, int]:
     return start, max(0, index.stop - start)
 
 
-def _text(conversation: Conversation, address: int) -> bytes:
+def _text(conversation: Conversation, address: int, limit: int | None = None) -> bytes:
+    """The text up to a zero byte, or of `limit` bytes. Raises ValueError for a text without an end."""
     found = b""
     while len(found) < _TEXT_MOST:
+        if limit is not None and len(found) >= limit:
+            return found[:limit]
         at = address + len(found)
         piece = conversation.read(at, _TEXT_PIECE - at % _TEXT_PIECE)
         end = piece.find(0)
         if end >= 0:
-            return found + piece[:end]
+            return (found + piece[:end])[:limit]
         found += piece
     raise ValueError(f"{conversation.name}: no zero byte ends the text at 0x{address:x}")
 
 
-def _array(element: CType, data: bytes) -> Any:  # noqa: ANN401 - numpy array, or a list of structs
-    if isinstance(strip(element), RecordType):
+class _Pointers:
+    """Makes values of pointers that C passed: their memory can be reached during the conversation."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        function_at: Callable[[int], object | None],
+        callback: Callback | None,
+    ) -> None:
+        """function_at: the function of the library at an address, which can be called; None if unknown.
+        callback: makes functions in C for functions in Python."""
+        self.conversation = conversation
+        self.callback = callback
+        self._function_at = function_at
+
+    def __call__(self, address: int, ctype: CType) -> object:
+        """A pointer, or the function that it points to."""
+        pointer = strip(ctype)
+        if isinstance(pointer, Pointer) and isinstance(strip(pointer.target), FunctionType):
+            found = self._function_at(address)
+            if found is not None:
+                return found
+        return self.to_memory(address, ctype)
+
+    def to_memory(self, address: int, ctype: CType) -> PointerArgument:
+        """A pointer to an object."""
+        made = PointerArgument(address, ctype)
+        made._pointers = self
+        return made
+
+    def array(self, element: CType, data: bytes, place: Place | None = None) -> Any:  # noqa: ANN401 - numpy array, or a list of structs
+        """The elements; structs are written through if they have a place."""
+        if not isinstance(strip(element), RecordType):
+            return np.frombuffer(bytearray(data), numpy_dtype(element))
         size = size_of(element)
-        return [load_value(element, data[at : at + size]) for at in range(0, len(data), size)]
-    return np.frombuffer(bytearray(data), numpy_dtype(element))
+        return [
+            load_value(
+                element,
+                data[at : at + size],
+                place and place._replace(address=place.address + at),
+                self,
+            )
+            for at in range(0, len(data), size)
+        ]
 
 
-def _bytes_of(element: CType, where: str, value: Any) -> bytes:  # noqa: ANN401 - a value from `_array`
+def _bytes_of(element: CType, where: str, value: Any, callback: Callback | None) -> bytes:  # noqa: ANN401 - a value from `_array`
     if isinstance(value, np.ndarray):
         return value.tobytes()
     items = value if isinstance(value, list) else [value]
-    return b"".join(store_value(element, where, item) for item in items)
+    return b"".join(store_value(element, where, item, callback) for item in items)
 
 
 class FakeFunction:
     """A Python function that C calls. Its answer can be replaced between calls.
 
     calls: the arguments of each call since the last `reset`, as Python got them.
+    function_at: the function at an address that C passes, which Python may call; set by the library.
+    callback: makes functions in C for functions in Python; set by the library.
     """
 
     def __init__(self, declared: FunctionDeclaration, answer: FakeAnswer, parameters: str = "") -> None:
@@ -158,8 +219,12 @@ class FakeFunction:
         self.name = declared.name
         self.prototype = declared.prototype
         self.calls: list[tuple[object, ...]] = []
-        self._type = declared.type
+        self.type = declared.type
+        self._reads_further = declared.type.variadic and takes_format(declared)
+        self._refused = declared.type.variadic and bool(declared.type.parameters) and not parameters
         self._lengths = _lengths(declared, parameters)
+        self.function_at: Callable[[int], object | None] = _no_function
+        self.callback: Callback | None = None
         self.answer = answer
 
     @property
@@ -173,6 +238,11 @@ class FakeFunction:
             raise TypeError(
                 f'the fake of {self.name} is a function or "zero", not {answer!r}: lambda *_: {answer!r}'
             )
+        if answer != "zero" and self._refused and not self._reads_further:
+            raise TypeError(
+                f'{self.prototype}: only C knows the types of its further arguments: give "zero", or '
+                "minrpc.fake(function, NAMES) with the names of the others, which it then gets"
+            )
         self._answer = answer
 
     def reset(self) -> None:
@@ -182,26 +252,40 @@ class FakeFunction:
     def respond(self, conversation: Conversation, words: memoryview) -> int:
         """Call the function; see `FunctionOnHost`."""
         numbers = [number for (number,) in _WORD.iter_unpack(words)]
-        arguments = _Arguments(conversation, self._type.parameters, numbers, self._lengths)
+        due = len(self.type.parameters) + in_memory(self.type.result)
+        if len(numbers) < due:
+            raise DialectError(f"{self.name} was called with {len(numbers)} of {due} arguments")
+        pointers = _Pointers(conversation, self.function_at, self.callback)
+        arguments = _Arguments(pointers, self.type.parameters, numbers, self._lengths)
+        if self._reads_further and self._answer != "zero":
+            arguments.read_further()
         self.calls.append(tuple(arguments.given))
         if self._answer == "zero":
-            if in_memory(self._type.result):
-                conversation.write(numbers[-1], bytes(size_of(self._type.result)))
+            if in_memory(self.type.result):
+                conversation.write(numbers[-1], bytes(size_of(self.type.result)))
             return 0
-        value = self._answer(*arguments.given)
+        try:
+            value = self._answer(*arguments.given)
+        except StopIteration:
+            raise AssertionError(
+                f"{self.name} is called again, call {len(self.calls)}: its results have ended"
+            ) from None
         arguments.write_back()
         return self._result(conversation, value, numbers)
 
     def _result(self, conversation: Conversation, value: object, numbers: Sequence[int]) -> int:
-        ctype = self._type.result
+        ctype = self.type.result
         where = f"the result of {self.name}"
         stripped = strip(ctype)
         if isinstance(stripped, Void):
             return 0
         if isinstance(stripped, Pointer):
-            return _address(where, ctype, stripped, value)
+            address = device_address(where, ctype, stripped, value, self.callback)
+            if address is None:
+                raise wrong(where, ctype, value, _ON_DEVICE)
+            return address
         if in_memory(ctype):
-            conversation.write(numbers[-1], store_value(ctype, where, value))
+            conversation.write(numbers[-1], store_value(ctype, where, value, self.callback))
             return 0
         if is_float(ctype):
             return int.from_bytes(_FLOAT.pack(to_float(where, ctype, value)), "little")
@@ -211,18 +295,24 @@ class FakeFunction:
         return f"<fake {self.prototype}, {len(self.calls)} calls>"
 
 
+def _no_function(_address: int) -> None:
+    """None: no library is loaded."""
+
+
 class _Arguments:
     """The arguments of one call. given: as Python gets them."""
 
     def __init__(
         self,
-        conversation: Conversation,
+        pointers: _Pointers,
         parameters: Sequence[Any],
         numbers: Sequence[int],
         lengths: Sequence[int | str | None],
     ) -> None:
-        self._conversation = conversation
+        self._pointers = pointers
+        self._conversation = pointers.conversation
         self._numbers = numbers
+        self._types = [parameter.type for parameter in parameters]
         self._written: list[tuple[int, CType, Any, bytes]] = []
         self.given = [
             self._value(parameter.type, number, length)
@@ -234,7 +324,8 @@ class _Arguments:
         if isinstance(stripped, Pointer):
             return self._pointer(ctype, stripped, number & ((1 << 8 * stripped.size) - 1), length)
         if in_memory(ctype):
-            return load_value(ctype, self._conversation.read(number, size_of(ctype)))
+            data = self._conversation.read(number, size_of(ctype))
+            return load_value(ctype, data, pointed=self._pointers)
         if is_float(ctype):
             return _FLOAT.unpack(_WORD.pack(number))[0]
         if isinstance(stripped, Scalar) and stripped.kind == "uint":
@@ -244,19 +335,20 @@ class _Arguments:
     def _pointer(self, ctype: CType, pointer: Pointer, address: int, length: int | str | None) -> object:
         if not address:
             return None
-        made = PointerArgument(address, ctype)
-        made._conversation = self._conversation
+        made = self._pointers(address, ctype)
+        if not isinstance(made, PointerArgument):
+            return made
         if length == "":
             return made.text()
         record = strip(pointer.target)
         if length is None:
             if not isinstance(record, RecordType) or not record.complete or not record.size:
                 return made
-            return self._kept(address, pointer.target, made[0])
+            return self._kept(address, pointer.target, made.copied())
         count = length if isinstance(length, int) else self._numbers[int(length)]
         if count < 0:
             raise ValueError(f"{self._conversation.name}: C gave {count} as the length of an array")
-        value = made[:count]
+        value = made.copied(count)
         if not is_const(pointer.target):
             return self._kept(address, made._element, value)
         if isinstance(value, np.ndarray):
@@ -267,31 +359,40 @@ class _Arguments:
     def _kept(self, address: int, element: CType, value: Any) -> Any:  # noqa: ANN401 - a value from `_array`
         """The value, which goes back when it has changed, unless it is const."""
         if not is_const(element):
-            before = _bytes_of(element, self._conversation.name, value)
+            before = _bytes_of(element, self._conversation.name, value, None)
             self._written.append((address, element, value, before))
         return value
 
+    def read_further(self) -> None:
+        """Add the arguments that a format, the last named parameter, reads."""
+        form = self.given[-1]
+        text = form.text() if isinstance(form, PointerArgument) else form
+        if not isinstance(text, str):
+            return
+        pointer = strip(self._types[-1])
+        for item in further(text, size_of(pointer)):
+            self.given.append(self._further(item, pointer))
+
+    def _further(self, item: Further, pointer: CType) -> object:
+        word = self._conversation.next_argument(item.passed)
+        if item.passed in "fF":
+            return _FLOAT.unpack(word)[0]
+        if item.passed != "p":
+            return int.from_bytes(word[: item.size], "little", signed=item.signed)
+        address = int.from_bytes(word[: size_of(pointer)], "little")
+        if not address:
+            return None
+        if not item.text:
+            return self._pointers.to_memory(address, Pointer(VOID, size_of(pointer)))
+        limit = self.given[-1] if item.limit == -1 else item.limit
+        most = limit if isinstance(limit, int) and limit >= 0 else None
+        return _text(self._conversation, address, most).decode("utf-8", "surrogateescape")
+
     def write_back(self) -> None:
         for address, element, value, before in self._written:
-            after = _bytes_of(element, self._conversation.name, value)
+            after = _bytes_of(element, self._conversation.name, value, self._pointers.callback)
             if after != before:
                 self._conversation.write(address, after)
-
-
-def _address(where: str, ctype: CType, pointer: Pointer, value: object) -> int:
-    if value is None:
-        return 0
-    if isinstance(value, RemoteArray):
-        return array_address(where, ctype, pointer, value)
-    if isinstance(value, InMemory):
-        check_pointee(where, ctype, pointer, value)
-        return value.address
-    if isinstance(value, Address):
-        check_address(where, ctype, pointer, value)
-        return int(value)
-    raise wrong(
-        where, ctype, value, "give None, an Address, a variable or function of a library, or an array"
-    )
 
 
 def _lengths(declared: FunctionDeclaration, text: str) -> list[int | str | None]:

@@ -14,14 +14,14 @@ from minrpc.errors import ConfigurationError, LoadError, UndefinedSymbolsError
 from minrpc.library.compiling import Compiled, compile_text
 from minrpc.library.fake_functions import Fake, FakeAnswer, FakeFunction
 from minrpc.library.scalars import describe
-from minrpc.library.stubs import ASK, declared_fake, stub_source
+from minrpc.library.stubs import ASK, declared_fake, spares, stub_source
 from minrpc.library.thunks import LayoutError
 from minrpc.library.toolset import Toolset, program_facts
-from minrpc.names import listed, near_or_all
+from minrpc.names import did_you_mean, listed, near_or_all
 from minrpc.program import read_program
 from minrpc.program.c_types import FunctionDeclaration
-from minrpc.program.elf import GLOBAL, OBJECT, UNDEFINED, Elf
-from minrpc.program.objects import members
+from minrpc.program.elf import GLOBAL, OBJECT, UNDEFINED
+from minrpc.program.objects import elves_of
 
 FakesGiven: TypeAlias = Mapping[str, FakeAnswer | Fake] | Literal["zero"]
 
@@ -54,9 +54,16 @@ def with_fakes(
     require_asking(toolset)
     named = {name: answer for name, answer in given.items() if name != ALL_OTHERS}
     lacking = _undefined(compiled)
-    for name in named:
-        if name not in lacking:
+    # A table may serve several libraries: a name that this one does not call is left out, unless it looks
+    # like an error.
+    for name in [name for name in named if name not in lacking]:
+        if (
+            len(named) == 1
+            or name in compiled.declarations.functions
+            or did_you_mean(name, lacking - named.keys())
+        ):
             raise _no_fake(compiled, name, lacking)
+        del named[name]
     if ALL_OTHERS in given:
         named |= {name: given[ALL_OTHERS] for name in missing() if name not in named}
     for name in replaced:
@@ -66,7 +73,9 @@ def with_fakes(
         return compiled, {}
     declared = {name: declared_fake(compiled.declarations, compiled.name, name) for name in named}
     made = {name: made_fake(declared[name], answer) for name, answer in named.items()}
-    stubs = compile_stubs(list(declared.values()), toolset)
+    further = spares(declared.values(), program_facts(toolset.elf).limits)
+    made |= {item.symbol: FakeFunction(item, "zero") for item in further}
+    stubs = compile_stubs([*declared.values(), *further], toolset)
     *objects, thunks = compiled.objects
     key = hashlib.sha256(f"{compiled.key}{stubs.parent.name}".encode()).hexdigest()
     return replace(compiled, objects=(*objects, stubs, thunks), key=key, generated=2), made
@@ -119,7 +128,7 @@ def tell_prototypes(compiled: Compiled, error: UndefinedSymbolsError) -> None:
 
 def _undefined(compiled: Compiled) -> set[str]:
     """Symbols that the objects refer to and that none of them defines."""
-    objects = [Elf(member) for path in compiled.own_objects for member in members(path, path.read_bytes())]
+    objects = [elf for path in compiled.own_objects for elf in elves_of(path)]
     symbols = [symbol for elf in objects for symbol in elf.symbols if symbol.name and symbol.name != _TABLE]
     defined = {symbol.name for symbol in symbols if symbol.section != UNDEFINED}
     return {symbol.name for symbol in symbols if symbol.section == UNDEFINED} - defined
@@ -148,7 +157,7 @@ def _require_replaceable(compiled: Compiled, name: str) -> None:
             "leave out `static`, for instance by a macro that `defines` sets; or replace its callers",
         )
     for path in compiled.own_objects:
-        for elf in map(Elf, members(path, path.read_bytes())):
+        for elf in elves_of(path):
             if any(
                 item.name == name and item.placed and item.bind == GLOBAL and item.kind != OBJECT
                 for item in elf.symbols

@@ -13,6 +13,7 @@ from minrpc.library.compiling import Compiled, compile_text
 from minrpc.library.loaded import LoadedLibrary
 from minrpc.library.loading import load_compiled
 from minrpc.library.namespaces import Types, Variables
+from minrpc.library.pointer_types import Callback
 from minrpc.library.thunks import callable_functions, thunk_source
 from minrpc.library.toolset import program_facts, toolset_of
 from minrpc.names import did_you_mean
@@ -29,9 +30,11 @@ class FirmwareFunctions:
     first use: it takes a few hundred bytes of the device's memory for code, until the session ends.
     """
 
+    callback: Callback | None = None
+
     def __init__(self, session: Session, firmware: Firmware) -> None:
         self.name = firmware.elf.name
-        self._session = session
+        self.session = session
         self._firmware = firmware
         self._program = known = read_program(firmware.elf)
         self._loaded: dict[str, LoadedLibrary] = {}
@@ -61,7 +64,7 @@ class FirmwareFunctions:
         return self._library(name).time_evaluator(name, **options)
 
     def measure(self, name: str, **options: Any) -> Callable[..., Any]:  # noqa: ANN401 - see CLibrary
-        """Measures a function in whole cycles as `CLibrary.measure` does."""
+        """Measures a function in whole ticks as `CLibrary.measure` does."""
         return self._library(name).measure(name, **options)
 
     def read(self, address: int, size: int | None = None) -> Any:  # noqa: ANN401 - see CLibrary
@@ -75,7 +78,7 @@ class FirmwareFunctions:
     def _library(self, name: str) -> LoadedLibrary:
         """The loaded library with the thunk of `name`; for "", with the function that copies memory."""
         known = self._loaded.get(name)
-        if known is None or not known.module.usable_on(self._session.rpc):
+        if known is None or not known.module.usable_on(self.session.rpc):
             known = self._loaded[name] = self._load([self._function(name)] if name else [])
         return known
 
@@ -103,7 +106,7 @@ class FirmwareFunctions:
         compiled = Compiled(
             self.name, (thunks,), (), named, Declarations(named), start=False, key=thunks.parent.name
         )
-        return load_compiled(self._session, compiled, toolset)
+        return load_compiled(self.session, compiled, toolset)
 
 
 class _Declared(Mapping[str, Item], Generic[Item]):

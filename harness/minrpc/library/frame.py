@@ -66,6 +66,11 @@ class CallFrame:
         self.size = 0
         self._back = 0
 
+    @property
+    def guarded(self) -> bool:
+        """True if its blocks lie between guards."""
+        return self._guard > 0
+
     def add(self, block: Block) -> Block:
         """Append a block."""
         self.blocks.append(block)

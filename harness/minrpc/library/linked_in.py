@@ -21,9 +21,8 @@ from minrpc.errors import ConfigurationError
 from minrpc.library.stubs import declared_fake, stub_source
 from minrpc.library.thunks import LINKED, callable_functions, thunk_source
 from minrpc.library.toolset import alignment_limits
-from minrpc.program import Elf
 from minrpc.program.c_types import AlignmentLimits, Declarations, FunctionDeclaration, is_const
-from minrpc.program.objects import members, read_objects
+from minrpc.program.objects import elves_in, read_objects
 
 
 def packed_name(library: str, function: str) -> str:
@@ -50,10 +49,7 @@ def declared_in(directory: Path) -> tuple[Declarations, dict[str, FunctionDeclar
             f"the library {directory.name} has no function with external linkage and debug information",
             next_step="compile its objects with -g",
         )
-    first = next(
-        member for path, content in zip(paths, contents, strict=True) for member in members(path, content)
-    )
-    limits = alignment_limits(Elf(first).machine)
+    limits = alignment_limits(elves_in(paths[0], contents[0])[0].machine)
     functions = callable_functions(declarations.functions.values(), limits)
     return declarations, {function.name: function for function in functions}, limits
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,18 +12,19 @@ from typing import Final
 
 from minrpc.errors import LinkerError, UndefinedSymbolsError
 from minrpc.firmware.cache import cache_home, kept, scratch
+from minrpc.host.process import run_compiler
 from minrpc.library.absent import nowhere
 from minrpc.library.compiling import Compiled
+from minrpc.library.stubs import SPARE_SECTION
 from minrpc.library.thunks import REGISTRY
 from minrpc.library.toolset import Toolset, program_facts, run_tool
 from minrpc.names import listed
-from minrpc.program import elf as elf_reader
-from minrpc.program import read_program
+from minrpc.program import elf as elf_reader, read_program
 from minrpc.program.elf import FUNCTION, GLOBAL, HIDDEN, LOCAL, THREAD, UNDEFINED, WEAK, Elf, Symbol
 
 _LINK_S: Final = 120.0
 ALIGNMENT: Final = 16
-"""Alignment of the block's address, in bytes."""
+"""Alignment of the block's address, and of each function in it, in bytes."""
 
 _SCRIPT: Final = """\
 PHDRS
@@ -33,12 +33,21 @@ PHDRS
 }}
 SECTIONS
 {{
+	/DISCARD/ : {{
+		*(.ARM.exidx* .ARM.extab* .eh_frame* .comment .note.gnu* .note.GNU* .gnu.[!l]*)
+		*(.stab* .fini_array* .dtors*)
+	}}
 	{firmware_thread_locals}
 	. = {base:#x};
 	minrpc_base = .;
-	.loaded : {{
+	/* A function's address within a line of flash does not depend on the functions before it. */
+	.loaded_code : SUBALIGN({alignment}) {{
+		KEEP(*({spare}))
 		*(.text .text.*)
+	}} :memory
+	.loaded : {{
 		*(.rodata .rodata.* .srodata .srodata.*)
+		INPUT_SECTION_FLAGS (SHF_ALLOC & SHF_EXECINSTR & !SHF_WRITE) *(*)
 		minrpc_constants_end = .;
 		. = ALIGN(8);
 		minrpc_constructors = .;
@@ -58,16 +67,17 @@ SECTIONS
 	.zeroed (NOLOAD) : {{
 		/* The linker gives .tbss an address, but no room. */
 		. += SIZEOF(.tbss);
-		KEEP(*(.bss .bss.* .sbss .sbss.* COMMON))
+		KEEP(*(.bss .bss.* .sbss .sbss.* .noinit .noinit.* COMMON))
 		minrpc_bss_end = .;
 	}}
+	.others : {{
+		/* Sections with names of the user's: behind all others, so that these keep their places. */
+		INPUT_SECTION_FLAGS (SHF_ALLOC & !SHF_TLS) *(*)
+	}} :memory
 	minrpc_bss = SIZEOF(.tbss) ? ADDR(.tbss) : ADDR(.zeroed);
 	minrpc_thread_locals = SIZEOF(.tdata) ? ADDR(.tdata) : ADDR(.tbss);
 	minrpc_thread_pointer = minrpc_thread_locals - {thread_block};
 	minrpc_end = .;
-	/DISCARD/ : {{
-		*(.ARM.exidx* .ARM.extab* .eh_frame* .comment .note* .gnu.* .stab* .fini_array* .dtors*)
-	}}
 }}
 """
 
@@ -78,8 +88,13 @@ _FIRMWARE_THREAD_LOCALS: Final = """\
 		KEEP(*(.tbss.minrpc_firmware))
 	}} :NONE"""
 
+# The firmware's, and a section without room.
+_ELSEWHERE: Final = (".firmware_thread_locals", ".tbss")
 _FIRST: Final = "minrpc_firmware_thread_locals"
 _THREAD_LOCALS_ALIGNMENT: Final = "__tls_align"
+
+# Size of the largest linked file, in bytes.
+_LARGEST: Final = 1 << 30
 
 _DATA: Final = ".data .data.* .sdata .sdata.*"
 
@@ -128,6 +143,11 @@ class LinkedImage:
     sizes: Mapping[str, int]
     program: bytes = field(repr=False)
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that it takes here."""
+        return len(self.data) + len(self.program)
+
 
 def link(
     compiled: Compiled, toolset: Toolset, base: int, further: Mapping[str, int] | None = None
@@ -144,11 +164,13 @@ def link(
         firmwares = facts.thread_locals
         script = _SCRIPT.format(
             base=base,
+            alignment=ALIGNMENT,
             firmware_thread_locals=""
             if firmwares is None
             else _FIRMWARE_THREAD_LOCALS.format(address=firmwares),
             thread_block=_THREAD_BLOCKS.get(facts.machine, "0"),
             data=_DATA,
+            spare=SPARE_SECTION,
             kept=_DATA if compiled.kept_data is None else " ".join(compiled.kept_data) or "minrpc_none",
         )
         (directory / "load.ld").write_text(script)
@@ -156,17 +178,18 @@ def link(
             near = {known_name: value for known_name, value in known.items() if known_name not in far}
             stubs = _far_calls({symbol: known[symbol] for symbol in far}, toolset, directory) if far else ()
             command = _command(compiled, toolset, directory, near, stubs)
-            ran = subprocess.run(
-                command, capture_output=True, text=True, timeout=_LINK_S, check=False, errors="replace"
-            )
-            if not ran.returncode:
-                file = Elf(linked.read_bytes())
+            status, output = run_compiler(command, directory, _LINK_S)
+            if not status:
+                _require_size(linked, compiled.name)
+                file = Elf(linked.read_bytes(), compiled.name)
                 _require_thread_locals(compiled, file, toolset.elf)
-                return _image(file, base)
+                image = _image(file, base)
+                _require_inside(image, file)
+                return image
             # The linker reports only the first few.
-            more = _called_too_far(ran.stderr, toolset) & (known.keys() - far)
+            more = _called_too_far(output, toolset) & (known.keys() - far)
             if not more:
-                raise _failure(compiled.name, ran.stderr)
+                raise _failure(compiled.name, output)
             far |= more
 
 
@@ -181,6 +204,7 @@ def _command(
     command += ["-o", str(directory / "loaded.elf"), "--gc-sections", "-e", REGISTRY, "-z", "noexecstack"]
     command += [] if relaxes else ["--no-relax"]
     command += [f"--defsym={unwinder}=0" for unwinder in _UNWINDERS]
+    command += [f"--wrap={name}" for name in compiled.wrapped]
     command += _formats(compiled.options)
     command += [f"--defsym={known_name}={value:#x}" for known_name, value in known.items()]
     command += [str(object_file) for object_file in (*compiled.objects, *stubs) if object_file.suffix != ".a"]
@@ -253,6 +277,26 @@ def _require_thread_locals(compiled: Compiled, linked: Elf, firmware: Path) -> N
     )
     error.stage = "link"
     raise error
+
+
+def _require_size(linked: Path, name: str) -> None:
+    """Raise LinkerError for a file that a damaged object's alignment or address has made huge."""
+    size = linked.stat().st_size
+    if size > _LARGEST:
+        raise LinkerError(f"{name}: the linked image has {size} bytes, more than any device's memory")
+
+
+def _require_inside(image: LinkedImage, file: Elf) -> None:
+    """Raise LinkerError for a section outside of the image, whose memory is not the library's."""
+    for section in file.sections:
+        inside = image.base <= section.address <= image.base + image.size - section.size
+        if section.allocated and section.size and not inside and not section.name.startswith(_ELSEWHERE):
+            error = LinkerError(
+                f"{file.name}: section {section.name} has no place in the loaded image",
+                next_step="leave out the section's name, or link the library into the firmware",
+            )
+            error.stage = "link"
+            raise error
 
 
 def _image(file: Elf, base: int) -> LinkedImage:

@@ -5,28 +5,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final
+from weakref import WeakMethod
 
 from minrpc.client.counting import Measurer
 from minrpc.client.function import RemoteFunction, RemoteModule
 from minrpc.client.metering import MeteredMeasurer
 from minrpc.client.session import Session
 from minrpc.client.timing import TimeEvaluator
-from minrpc.library.c_library import CLibrary
+from minrpc.library.c_library import CFunction, CLibrary, called_if_alive
 from minrpc.library.code_guard import CodeGuard
 from minrpc.library.compiling import Compiled
 from minrpc.library.fake_functions import FakeFunction
 from minrpc.library.linking import LinkedImage
-from minrpc.library.placing import Callback
-from minrpc.library.thunks import COPY
+from minrpc.library.pointer_types import Callback
+from minrpc.library.thunks import COPY, thunk_name
 from minrpc.library.toolset import ProgramFacts
 from minrpc.names import listed
 from minrpc.program import Symbols
 from minrpc.program.elf import LOCAL, UNDEFINED, Elf
-from minrpc.program.objects import SectionSizes, members, section_sizes
-from minrpc.timing import Measurement
+from minrpc.program.objects import SectionSizes, elves_of, section_sizes
+from minrpc.timing import MeasuredCode, Measurement
 
 FROM_LIBRARIES: Final = "(from libraries)"
 _RED_ZONE: Final = 128
@@ -70,6 +71,21 @@ class LoadedLibrary(CLibrary):
         self.image = image
         self._load_copier = load_copier
         self._copying: LoadedLibrary | None = None
+        by_address = WeakMethod(self._function_at)
+        for fake in (fakes or {}).values():
+            fake.function_at = partial(called_if_alive, by_address)
+            fake.callback = callback
+
+    def _function_at(self, address: int) -> CFunction | None:
+        name = next(
+            (
+                name
+                for name, item in self.compiled.functions.items()
+                if self.symbols.addresses.get(item.symbol) == address
+            ),
+            None,
+        )
+        return self[name] if name is not None else None
 
     def _timed(self, name: str, timer: TimeEvaluator | Measurer | MeteredMeasurer) -> Callable[..., Any]:
         timed = super()._timed(name, timer)
@@ -84,16 +100,25 @@ class LoadedLibrary(CLibrary):
 
         The check of the arguments hides a function with less stack: its figure is then at most the bound.
         """
-        memory = result.memory if isinstance(result, Measurement) else None
-        if not isinstance(result, Measurement) or memory is None or memory.stack is None:
+        if not isinstance(result, Measurement):
             return result
-        stack = max(0, memory.stack - self._thunk_frames.get(name, 0))
+        thunk = self._thunk_frames.get(name, 0)
+        result = result.with_stack(lambda depth: max(0, depth - thunk))
+        memory = result.memory
+        if memory is None or memory.stack is None:
+            return result
+        stack = max(0, memory.stack - thunk)
         bound = self._bounds.get(name)
         if bound is not None:
             hidden = self.compiled.check_frame + self.facts.pointer_size
             stack = min(stack, bound) if stack <= hidden else stack
             bound += _RED_ZONE if self.facts.machine == "EM_X86_64" else 0
         return replace(result, memory=replace(memory, stack=stack, bound=bound))
+
+    def _described(self, name: str, measured: Measurement, args: Sequence[object]) -> Measurement:
+        compiler = self.compiled.compiler
+        code = MeasuredCode(self[name].size, self.own_sizes, compiler.name, compiler.flags)
+        return replace(super()._described(name, measured, args), code=code)
 
     @property
     def device_bytes(self) -> int:
@@ -103,6 +128,16 @@ class LoadedLibrary(CLibrary):
     def stack_bound(self, name: str) -> int | None:
         """Computed from GCC's call graph; see `CLibrary`."""
         return self._bounds.get(name)
+
+    def thunk_address(self, name: str) -> int | None:
+        """By its symbol."""
+        return self.symbols.addresses.get(self._thunks.get(name, ""))
+
+    @cached_property
+    def _thunks(self) -> Mapping[str, str]:
+        """The thunks' symbols; thunks are numbered in the order of the functions that have one."""
+        callable_ones = [name for name, item in self.compiled.functions.items() if not item.unsupported]
+        return {name: thunk_name(index) for index, name in enumerate(callable_ones)}
 
     def _read(self, address: int, size: int) -> memoryview:
         """Raises ValueError if the library has been unloaded."""
@@ -135,13 +170,13 @@ class LoadedLibrary(CLibrary):
 
     def _check(self) -> None:
         rpc = self.module.rpc
-        rpc.ready()
+        rpc.ready_for_memory()
         self.module.check(rpc)
 
     def unload(self) -> None:
         """Free its memory, at the latest before the next request. A second call does nothing."""
         self.module.free()
-        self._memory.free()
+        super().unload()
         if self._copying is not None:
             self._copying.unload()
 
@@ -190,7 +225,7 @@ def _sizes_with_statics(image: LinkedImage, compiled: Compiled) -> Mapping[str, 
 
 
 def _elves(paths: Iterable[Path]) -> Sequence[Elf]:
-    return [Elf(member) for path in paths for member in members(path, path.read_bytes())]
+    return [elf for path in paths for elf in elves_of(path)]
 
 
 def _sizes(objects: Iterable[Elf]) -> dict[str, int]:

@@ -11,22 +11,26 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
+from weakref import ref
 
 from minrpc.client import memory
 from minrpc.client.function import RemoteModule
 from minrpc.client.rpc import RpcClient
 from minrpc.client.session import Session
 from minrpc.errors import (
+    ConfigurationError,
     DeviceMemoryError,
     DialectError,
     HarnessError,
     LoadError,
+    ProgramFileError,
     RemoteError,
     UndefinedSymbolsError,
 )
 from minrpc.firmware import Firmware
+from minrpc.firmware.store import program_with
 from minrpc.library.call_memory import BYTES, upload
-from minrpc.library.compiling import Compiled, Sources, compile_sources, compile_text
+from minrpc.library.compiling import Compiled, Sources, compile_sources, compile_text, forget_compiled
 from minrpc.library.fake_functions import FakeFunction
 from minrpc.library.faking import (
     FakesGiven,
@@ -36,19 +40,22 @@ from minrpc.library.faking import (
     tell_prototypes,
     with_fakes,
 )
+from minrpc.library.heap_notes import with_heap_notes
 from minrpc.library.linking import ALIGNMENT, LinkedImage, link
 from minrpc.library.loaded import LoadedLibrary
 from minrpc.library.scalars import Address, describe
+from minrpc.library.stubs import SPARE
 from minrpc.library.thunks import COPY, START, thunk_source
 from minrpc.library.toolset import COMMANDS, Toolset, program_facts, toolset_of
-from minrpc.names import text_name
-from minrpc.program import Elf, NotElfError, read_program
+from minrpc.names import kind_of, text_name
+from minrpc.program import Elf, read_program
 from minrpc.program.c_types import (
     CType,
     Declarations,
     FunctionDeclaration,
     FunctionType,
     Pointer,
+    declaration,
     strip,
 )
 from minrpc.targets import Target
@@ -60,7 +67,8 @@ CODE_LOAD: Final = "minrpc.code_load"
 SYMBOL: Final = "minrpc.symbol"
 CALLBACK: Final = "minrpc_callback"
 
-_IMAGES: Final = 256
+# Bytes of the recently linked images together, with their ELF files.
+_IMAGES: Final = 32 << 20
 # Staging takes three more requests than a copy over the link: the time of some 100 bytes.
 _WORTH_STAGING: Final = 256
 # Large code goes through a small block piece by piece: a block of its size would take its memory twice.
@@ -85,9 +93,7 @@ def load(
 
     Raises CompileError, LinkError, LoadError, DeviceMemoryError; the session goes on.
     """
-    if firmware is not None:
-        check_build(session, firmware)
-    toolset = toolset_of(firmware or firmware_of(session))
+    toolset = toolset_of(firmware_of(session, firmware))
     if not isinstance(replaced, Mapping | None):
         raise TypeError(f'replace= takes {{"name": function}}, not {describe(replaced)}')
     names = sorted(name for name in replaced or () if text_name(name, "function").isidentifier())
@@ -141,8 +147,19 @@ def _missing(session: Session, compiled: Compiled, toolset: Toolset) -> Sequence
     return ()
 
 
-def firmware_of(session: Session) -> Firmware:
-    """The firmware that runs on the device. Raises LoadError if it is unknown."""
+def firmware_of(session: Session, given: Firmware | None = None) -> Firmware:
+    """The firmware that runs on the device: `given`, or the firmware that the device was started with.
+
+    Raises LoadError if it is unknown or another build runs, ConfigurationError if `given` is no build.
+    """
+    if given is not None:
+        if not isinstance(given, Firmware):
+            raise ConfigurationError(
+                f"firmware= takes a build, minrpc.Firmware, not {kind_of(given)}",
+                next_step="leave it out for the firmware that runs; device.firmware has its functions",
+            )
+        check_build(session, given)
+        return given
     if session.owner.firmware is not None:
         return session.owner.firmware
     target = session.owner.target
@@ -150,8 +167,13 @@ def firmware_of(session: Session) -> Firmware:
         firmware = firmware_from(target, target.elf)
         check_build(session, firmware)
         return firmware
+    build_id = session.info().build_id
+    elf = program_with(build_id) if build_id and target is not None else None
+    if elf is not None and target is not None:
+        return firmware_from(target, elf)
+    why = f": no firmware of the cache has its build id {build_id[:16]}" if build_id else ""
     raise LoadError(
-        f"the running firmware of {session.name} is not known",
+        f"the running firmware of {session.name} is not known{why}",
         stage="load",
         next_step="name the program that was flashed: --elf FILE, or `firmware=build(target)`",
     )
@@ -162,10 +184,11 @@ def firmware_from(target: Target, elf: Path) -> Firmware:
     elf = elf.absolute()
     try:
         content = elf.read_bytes()
-        Elf(content)
-    except (OSError, NotElfError) as error:
+        Elf(content, elf.name)
+    except (OSError, ProgramFileError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error.message
         raise LoadError(
-            f"{elf} is no program: {error}", stage="load", next_step="name the ELF file that was flashed"
+            f"{elf} is no program: {reason}", stage="load", next_step="name the ELF file that was flashed"
         ) from error
     places = [place for place in elf.parents[:_LEVELS] if (place / COMMANDS).is_file()]
     build_dir = places[0] if places else elf.parent
@@ -198,6 +221,9 @@ def load_compiled(
     fakes: functions in Python, by the symbol of their stub.
     """
     rpc = session.rpc
+    answers = {name: item for name, item in (fakes or {}).items() if not name.startswith(SPARE)}
+    if session.owner.access_check is not None:
+        compiled = with_heap_notes(compiled, toolset)
     with rpc.lock:
         rpc.ready()
         image = _placed(rpc, session, compiled, toolset)
@@ -205,7 +231,8 @@ def load_compiled(
             _copy(rpc, image)
             _tell_owner(session, compiled.name, image)
             module = _registered(rpc, compiled.name, image)
-            for symbol, function in (fakes or {}).items():
+            rpc.facts.code[image.base] = ref(module)
+            for symbol, function in answers.items():
                 if symbol in image.symbols:  # A fake without a linked caller is never called.
                     rpc.facts.fakes[image.symbols[symbol]] = function
         except HarnessError:
@@ -216,6 +243,7 @@ def load_compiled(
             module.get_function(START)()
         except HarnessError as error:
             raise error.add_context(stage=f"run the constructors of {compiled.name}") from None
+    spares = [(image.symbols[name], item.type) for name, item in (fakes or {}).items() if name not in answers]
     return LoadedLibrary(
         session,
         compiled,
@@ -223,40 +251,80 @@ def load_compiled(
         program_facts(toolset.elf),
         module,
         lambda: _load_copier(session, toolset),
-        {function.name: function for function in (fakes or {}).values()},
-        Callbacks(session, toolset).address,
+        {function.name: function for function in answers.values()},
+        Callbacks(session, toolset, spares).address,
     )
+
+
+class _Callback(NamedTuple):
+    """A C function that calls a Python function. loaded: its own code, if it is not part of a library."""
+
+    ctype: CType
+    function: Callable[..., object]
+    address: int
+    loaded: LoadedLibrary | None
+
+    def answers(self, ctype: CType, function: Callable[..., object], rpc: RpcClient) -> bool:
+        """True if it calls this function, and is on the device."""
+        is_there = self.loaded is None or self.loaded.module.usable_on(rpc)
+        return self.function == function and self.ctype is ctype and is_there
 
 
 class Callbacks:
     """C functions that call Python functions: each is loaded once, and stays as long as the library."""
 
-    def __init__(self, session: Session, toolset: Toolset) -> None:
+    def __init__(
+        self, session: Session, toolset: Toolset, spares: Iterable[tuple[int, FunctionType]] = ()
+    ) -> None:
+        """spares: addresses and types of functions that can be taken while C waits for Python."""
         self._session = session
         self._toolset = toolset
-        self._made: dict[tuple[int, int], tuple[object, LoadedLibrary]] = {}
+        self._spares = list(spares)
+        self._made: list[_Callback] = []
 
     def address(self, ctype: CType, function: Callable[..., object]) -> Address:
-        """The C function of type `ctype` that calls `function`. Raises as `load` does."""
-        known = self._made.get((id(function), id(ctype)))
-        if known is None or not known[1].module.usable_on(self._session.rpc):
-            known = self._made[id(function), id(ctype)] = function, self._loaded(ctype, function)
-        size = program_facts(self._toolset.elf).pointer_size
-        return Address(known[1].symbols.addresses[CALLBACK], Pointer(ctype, size))
+        """The C function of type `ctype` that calls `function`. Raises as `load` does, and
+        ConfigurationError if C waits for Python and too many functions were assigned meanwhile."""
+        found = next((item for item in self._made if item.answers(ctype, function, self._session.rpc)), None)
+        if found is None:
+            found = self._new(ctype, function)
+            self._made.append(found)
+        return Address(found.address, Pointer(ctype, program_facts(self._toolset.elf).pointer_size))
 
-    def _loaded(self, ctype: CType, function: Callable[..., object]) -> LoadedLibrary:
+    def _new(self, ctype: CType, function: Callable[..., object]) -> _Callback:
         require_asking(self._toolset)
         prototype = strip(ctype)
         assert isinstance(prototype, FunctionType)
         name = getattr(function, "__name__", type(function).__name__)
         declared = FunctionDeclaration(name, CALLBACK, prototype)
+        if self._session.rpc.conversation is not None:
+            address = self._spare(prototype)
+            self._session.rpc.facts.fakes[address] = FakeFunction(declared, function)
+            return _Callback(ctype, function, address, None)
+        loaded = self._loaded(declared, function)
+        return _Callback(ctype, function, loaded.symbols.addresses[CALLBACK], loaded)
+
+    def _spare(self, prototype: FunctionType) -> int:
+        text = declaration(prototype)
+        for item in self._spares:
+            if declaration(item[1]) == text:
+                self._spares.remove(item)
+                return item[0]
+        raise ConfigurationError(
+            f"no further function in Python fits {text} while C waits: no code is loaded meanwhile",
+            next_step="use one function again, or place it before: minrpc.place(lib, a struct that has it)",
+        )
+
+    def _loaded(self, declared: FunctionDeclaration, function: Callable[..., object]) -> LoadedLibrary:
         # The thunk keeps the stub, which nothing else refers to.
         thunks = compile_text(
             thunk_source([declared], program_facts(self._toolset.elf).limits), self._toolset
         )
         stubs = compile_stubs([declared], self._toolset)
         key = f"{stubs.parent.name}{thunks.parent.name}"
-        compiled = Compiled(name, (stubs, thunks), (), {}, Declarations(), start=False, key=key, generated=2)
+        compiled = Compiled(
+            declared.name, (stubs, thunks), (), {}, Declarations(), start=False, key=key, generated=2
+        )
         return load_compiled(
             self._session, compiled, self._toolset, {CALLBACK: FakeFunction(declared, function)}
         )
@@ -272,8 +340,9 @@ def _load_copier(session: Session, toolset: Toolset) -> LoadedLibrary:
 def _tell_owner(session: Session, name: str, image: LinkedImage) -> None:
     """Report the loaded code to the device's owner, which counts instructions and explains crashes."""
     session.owner.note_code(image.base, image.size, name, image.program)
-    if session.owner.counters is not None:
-        session.owner.counters.note_code(image.base, image.size, name, image.program)
+    for watcher in (session.owner.counters, session.owner.access_check):
+        if watcher is not None:
+            watcher.note_code(image.base, image.size, name, image.program)
 
 
 def image_size(session: Session, compiled: Compiled, toolset: Toolset) -> int:
@@ -377,8 +446,15 @@ def _keep(key: tuple[str, Path, int], linked: _Linked) -> None:
     with _images_lock:
         _images[key] = linked
         _images.move_to_end(key)
-        if len(_images) > _IMAGES:
+        while sum(item.image.nbytes for item in _images.values()) > _IMAGES:
             _images.popitem(last=False)
+
+
+def forget() -> None:
+    """Free the memory of code that was compiled and linked; it is made again when it is needed."""
+    with _images_lock:
+        _images.clear()
+    forget_compiled()
 
 
 class _Linker:

@@ -9,8 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from minrpc.library.pointer_types import Callback
 from minrpc.library.scalars import enum_class
-from minrpc.library.structs import StructValue, load_value, make_struct, store_value
+from minrpc.library.structs import Place, StructValue, load_value, make_struct, store_value
 from minrpc.names import listed, near_or_all, text_name
 from minrpc.program.c_types import (
     CType,
@@ -101,15 +102,16 @@ class ProgramMemory(Protocol):
     """Protocol: the symbols and memory of the library that has the variables."""
 
     name: str
+    callback: Callback | None
 
     @property
     def symbols(self) -> Any:  # noqa: ANN401 - Symbols, whose module this one is below of
         """Addresses of the linked symbols."""
 
-    def read(self, address: int, size: int | None = None) -> Any:  # noqa: ANN401 - see CLibrary
+    def read(self, address: int, size: int, /) -> bytes | memoryview:
         """Bytes of the device's memory."""
 
-    def write(self, address: int, data: bytes) -> None:
+    def write(self, address: int, data: bytes, /) -> None:
         """Overwrite bytes of the device's memory."""
 
 
@@ -126,15 +128,16 @@ class VariableOnDevice:
         self._library = library
 
     def read(self) -> Any:  # noqa: ANN401 - number, numpy array, struct
-        """The current value: a number, a read-only numpy array, a struct."""
-        return load_value(self.pointee, self._library.read(self.address, size_of(self.pointee)))
+        """The current value: a number, a read-only numpy array, a struct whose members can be set."""
+        place = Place(self._library, self.address, is_const(self.pointee), self._library.callback)
+        return load_value(self.pointee, self._library.read(self.address, size_of(self.pointee)), place)
 
     def write(self, value: object) -> None:
         """Overwrite the variable. Raises TypeError, ValueError."""
         where = f"{self._library.name}: {self.name}"
         if is_const(self.pointee):
             raise TypeError(f"{where}: {declaration(self.pointee, self.name)} can't be written")
-        self._library.write(self.address, store_value(self.pointee, where, value))
+        self._library.write(self.address, store_value(self.pointee, where, value, self._library.callback))
 
     def __str__(self) -> str:
         return self.name

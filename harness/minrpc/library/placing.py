@@ -4,22 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from minrpc.client.array import RemoteArray
 from minrpc.errors import GuardError
 from minrpc.library.frame import Block, CallFrame
-from minrpc.library.pointer_types import (
-    InMemory,
-    array_address,
-    check_address,
-    check_dtype,
-    check_pointee,
-    require_fits,
-    same_record,
-)
+from minrpc.library.pointer_types import Callback, check_dtype, device_address, require_fits
 from minrpc.library.scalars import (
     Address,
     Shown,
@@ -54,6 +45,7 @@ from minrpc.program.c_types import (
     flat_fields,
     is_const,
     numpy_dtype,
+    same_record,
     size_of,
     strip,
 )
@@ -91,10 +83,6 @@ def out(shape: int | tuple[int, ...] = 1) -> Out:
     The call returns the array alone if the function has no result, else a tuple of the result and the array.
     """
     return Out(shape)
-
-
-Callback: TypeAlias = Callable[[CType, Callable[..., object]], Address]
-"""Gives the address of a function in C, of a function type, that calls a function in Python."""
 
 
 class Placer:
@@ -146,10 +134,6 @@ class Placer:
         """
         if own:
             pointer = Pointer(Void(), pointer.size)
-        if value is None:
-            return Handle(0)
-        if isinstance(value, RemoteArray):
-            return Handle(array_address(where, ctype, pointer, value))
         if isinstance(value, np.ndarray):
             return self._array(where, name, ctype, pointer, value)
         if isinstance(value, StructValue):
@@ -160,19 +144,13 @@ class Placer:
             return self._text(where, name, ctype, pointer, value)
         if isinstance(value, list | tuple):
             return self._sequence(where, name, ctype, pointer, value)
-        if isinstance(value, InMemory):
-            check_pointee(where, ctype, pointer, value)
-            return Handle(value.address)
-        if isinstance(value, Address):
-            check_address(where, ctype, pointer, value)
-            return Handle(int(value))
         if type(value) is int and isinstance(strip(pointer.target), Void):
             require_fits(where, pointer.size, value)
             return Handle(value)
-        to_function = isinstance(strip(pointer.target), FunctionType)
-        if to_function and callable(value) and self._callback is not None:
-            return Handle(int(self._callback(pointer.target, value)))
-        hint = _FUNCTION_HINT if to_function else _HINT
+        address = device_address(where, ctype, pointer, value, self._callback)
+        if address is not None:
+            return Handle(address)
+        hint = _FUNCTION_HINT if isinstance(strip(pointer.target), FunctionType) else _HINT
         raise wrong(where, ctype, value, hint if isinstance(value, int | float | np.generic) else "")
 
     def _array(

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -29,6 +30,9 @@ from minrpc.program.c_types import (
 )
 from minrpc.wire.dtypes import to_numpy
 
+Callback: TypeAlias = Callable[[CType, Callable[..., object]], Address]
+"""Gives the address of a function in C, of a function type, that calls a function in Python."""
+
 
 @runtime_checkable
 class InMemory(Protocol):
@@ -45,15 +49,24 @@ class InMemory(Protocol):
         ...
 
 
-def same_record(first: RecordType, other: RecordType) -> bool:
-    """True for the same type, also from another compilation unit."""
-    if first is other:
-        return True
-    if (first.kind, first.size, len(first.fields)) != (other.kind, other.size, len(other.fields)):
-        return False
-    return [(f.name, f.offset, f.bits) for f in first.fields] == [
-        (f.name, f.offset, f.bits) for f in other.fields
-    ]
+def device_address(
+    where: str, ctype: CType, pointer: Pointer, value: object, callback: Callback | None
+) -> int | None:
+    """The address of a value on the device, or of a function in C that calls the function in Python; None for
+    another value of the host. Raises TypeError, ValueError."""
+    if value is None:
+        return 0
+    if isinstance(value, RemoteArray):
+        return array_address(where, ctype, pointer, value)
+    if isinstance(value, Address):
+        check_address(where, ctype, pointer, value)
+        return int(value)
+    if isinstance(value, InMemory) and isinstance(value.address, int):  # A mock has all attributes.
+        check_pointee(where, ctype, pointer, value)
+        return value.address
+    if callback is not None and callable(value) and isinstance(strip(pointer.target), FunctionType):
+        return int(callback(pointer.target, value))
+    return None
 
 
 def check_dtype(where: str, ctype: CType, pointer: Pointer, value: np.ndarray[Any, Any]) -> None:
@@ -89,11 +102,10 @@ def check_dtype(where: str, ctype: CType, pointer: Pointer, value: np.ndarray[An
 
 def _ends_in(shape: tuple[int, ...], end: tuple[int | None, ...]) -> bool:
     """True if the last dimensions are `end`; None stands for any, as in an array sized by a parameter."""
-    if not end:
-        return True
-    return len(shape) >= len(end) and all(
-        two in (None, item) for item, two in zip(shape[-len(end) :], end, strict=True)
-    )
+    if len(shape) < len(end):
+        return False
+    last = shape[len(shape) - len(end) :]
+    return all(due is None or size == due for size, due in zip(last, end, strict=True))
 
 
 def array_address(where: str, ctype: CType, pointer: Pointer, value: RemoteArray) -> int:
@@ -105,8 +117,13 @@ def array_address(where: str, ctype: CType, pointer: Pointer, value: RemoteArray
     fits = isinstance(target, Void) or held == numpy_dtype(target)
     if isinstance(target, Scalar) and target.kind == "char":
         fits = held in (np.int8, np.uint8)
-    if isinstance(target, RecordType):  # Plain bytes on the device: only the caller knows their meaning.
-        fits = held in (np.int8, np.uint8)
+    if isinstance(target, RecordType):  # Plain numbers on the device: only the caller knows their meaning.
+        fits = value.dtype.itemsize <= 8 and held.kind in "iu"
+        if fits and value.nbytes < target.size:
+            raise TypeError(
+                f"{where}: {declaration(ctype)} is a pointer to {target.size} bytes, "
+                f"{value!r} has {value.nbytes}"
+            )
     if not fits:
         raise TypeError(f"{where}: expected {declaration(ctype)}, got {value!r}")
     return value.address

@@ -9,7 +9,16 @@ from minrpc.client.array import RemoteArray
 from minrpc.client.rpc import RpcClient
 from minrpc.library.pointer_types import array_address
 from minrpc.library.scalars import is_float, is_number
-from minrpc.program.c_types import CType, FunctionDeclaration, Pointer, Scalar, Void, strip, value_range
+from minrpc.program.c_types import (
+    CType,
+    FunctionDeclaration,
+    Pointer,
+    RecordType,
+    Scalar,
+    Void,
+    strip,
+    value_range,
+)
 from minrpc.wire.dtypes import DataType
 from minrpc.wire.values import Argument
 
@@ -101,13 +110,15 @@ def largest_float(ctype: CType) -> float:
 
 def _array_converter(where: str, ctype: CType, pointer: Pointer) -> Convert:
     accepted: set[DataType] = set()
+    of_records = isinstance(strip(pointer.target), RecordType)
 
     def convert(value: object, rpc: RpcClient) -> Argument:
         if type(value) is not RemoteArray:
             raise _NotQuickError
         if value.dtype not in accepted:
             array_address(where, ctype, pointer, value)
-            accepted.add(value.dtype)
+            if not of_records:  # An array of numbers for a struct must be large enough, too.
+                accepted.add(value.dtype)
         if not value.usable_on(rpc):
             value.check(rpc)
         return value.pointer

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 from minrpc.library.toolset import Toolset
 from minrpc.program import Elf
 from minrpc.program.elf import LOCAL
-from minrpc.program.objects import members
+from minrpc.program.objects import elves_of
 
 _DATA: Final = (".data", ".sdata")
 
@@ -47,9 +47,7 @@ class Objects:
             yield (elf, target) if target else self.defined.get(name, name)
 
 
-@lru_cache(maxsize=16)
-def _elves(path: Path) -> Sequence[Elf]:
-    return [Elf(content) for content in members(path, path.read_bytes())]
+_elves = lru_cache(maxsize=16)(elves_of)
 
 
 @lru_cache(maxsize=16)
@@ -60,6 +58,12 @@ def _defined(path: Path) -> Mapping[str, tuple[Elf, int]]:
             if symbol.placed and symbol.bind != LOCAL:
                 found.setdefault(symbol.name, (elf, symbol.section))
     return found
+
+
+def forget_objects() -> None:
+    """Empty the caches of objects and archives."""
+    _elves.cache_clear()
+    _defined.cache_clear()
 
 
 class Needing(NamedTuple):

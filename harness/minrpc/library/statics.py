@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from minrpc.firmware.cache import cache_home, kept
+from minrpc.firmware.cache import kept, objects_home
 from minrpc.library.stack_bound import static_places
 from minrpc.library.toolset import Toolset, run_tool
 from minrpc.program import Elf
@@ -32,16 +32,16 @@ class StaticFunction(NamedTuple):
 
 
 def static_functions(
-    content: bytes, graph: str, declared: Mapping[str, FunctionDeclaration]
+    elf: Elf | None, graph: str, declared: Mapping[str, FunctionDeclaration]
 ) -> Sequence[StaticFunction]:
-    """An object's functions with internal linkage that no header defines.
+    """An object's functions with internal linkage that no header defines; none of an archive's.
 
     graph: GCC's call graph. declared: the functions that its debug information has, by name.
     """
     files = static_places(graph)
     return [
         StaticFunction(declared[symbol.name], files[symbol.name], symbol)
-        for symbol in Elf(content).symbols
+        for symbol in (elf.symbols if elf else ())
         if symbol.kind == FUNCTION
         and symbol.bind == LOCAL
         and symbol.placed
@@ -85,22 +85,22 @@ def _short(files: Collection[Path]) -> Mapping[Path, str]:
 
 def with_global_symbols(
     path: Path,
-    content: bytes,
+    elf: Elf | None,
     functions: Sequence[StaticFunction],
     symbols: Sequence[str],
     toolset: Toolset,
 ) -> Path:
     """A copy of the object in which each function has the global symbol in `symbols`, too."""
-    if not functions:
+    if elf is None or not functions:
         return path
-    sections = Elf(content).sections
+    sections = elf.sections
     added = [
         f"--add-symbol={symbol}={sections[function.symbol.section].name}:{function.symbol.value},function,global"
         for function, symbol in zip(functions, symbols, strict=True)
     ]
-    key = hashlib.sha256(b"\0".join([content, *(word.encode() for word in added)])).hexdigest()[:32]
+    key = hashlib.sha256(b"\0".join([elf.content, *(word.encode() for word in added)])).hexdigest()[:32]
 
     def fill(directory: Path) -> None:
         run_tool([toolset.program("objcopy"), *added, str(path), str(directory / "source.o")])
 
-    return kept(cache_home() / "objects" / key, fill) / "source.o"
+    return kept(objects_home() / key, fill) / "source.o"

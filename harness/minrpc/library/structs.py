@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from reprlib import recursive_repr
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
+from minrpc.library.pointer_types import Callback, device_address
 from minrpc.library.scalars import (
     Address,
     Shown,
@@ -35,7 +37,9 @@ from minrpc.program.c_types import (
     Void,
     declaration,
     flat_fields,
+    is_const,
     numpy_dtype,
+    same_record,
     size_of,
     strip,
     value_range,
@@ -56,19 +60,45 @@ class Within(NamedTuple):
         return self
 
 
+class DeviceMemory(Protocol):
+    """Protocol: memory of the device, of a library or of a function that waits for Python."""
+
+    name: str
+
+    def read(self, address: int, size: int, /) -> bytes | memoryview:
+        """Bytes of the device's memory."""
+
+    def write(self, address: int, data: bytes, /) -> None:
+        """Overwrite bytes of the device's memory."""
+
+
+class Place(NamedTuple):
+    """The origin of bytes that were read from the device. is_const: True if C may not write there. callback:
+    makes functions in C for functions in Python that are assigned to pointers there."""
+
+    memory: DeviceMemory
+    address: int
+    is_const: bool
+    callback: Callback | None = None
+
+
 class Storage:
     """Bytes of a struct, and its pointers' targets on the host, by the pointer's offset.
 
     came_back: pointers that the device has set. Their targets may have another type than the member's,
         such as a larger struct whose first member has that type.
+    place: for a value that was read from the device: members that are set are written there, too.
+    pointed: makes the value of a pointer from its address and type.
     """
 
-    __slots__ = ("came_back", "data", "references")
+    __slots__ = ("came_back", "data", "place", "pointed", "references")
 
     def __init__(self, size: int) -> None:
         self.data = bytearray(size)
         self.references: dict[int, object] = {}
         self.came_back: set[int] = set()
+        self.place: Place | None = None
+        self.pointed: Callable[[int, CType], object] = Address
 
 
 class StructValue(Shown):
@@ -77,6 +107,9 @@ class StructValue(Shown):
     Numbers and enums are values; arrays of numbers are numpy arrays that write through; structs inside are
     structs. A pointer is None, an `Address`, or the object that was assigned to it (a numpy or device array,
     a struct, a function, bytes): a call sends the object, and reads it back.
+
+    A struct that was read from the device shows the members as they were then. Setting a member also writes
+    it on the device; its arrays are read-only, and are set as a whole.
     """
 
     __slots__ = ("_offset", "_record", "_storage", "_typename")
@@ -125,7 +158,11 @@ class StructValue(Shown):
         return _load(self._storage, self._field(name), self._offset)
 
     def __setattr__(self, name: str, value: object) -> None:
-        _store(self._storage, self._field(name), self._offset, f"{self._typename}.{name}", value)
+        member, where = self._field(name), f"{self._typename}.{name}"
+        if self._storage.place is not None:
+            _store_on_device(self._storage, self._storage.place, member, self._offset, where, value)
+        else:
+            _store(self._storage, member, self._offset, where, value)
 
     def __dir__(self) -> Iterable[str]:
         return [field.name for field in flat_fields(self._record)]
@@ -133,7 +170,7 @@ class StructValue(Shown):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StructValue):
             return NotImplemented
-        return self._record is other._record and bytes_of(self) == bytes_of(other)
+        return same_record(self._record, other._record) and bytes_of(self) == bytes_of(other)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -244,7 +281,7 @@ def _load(storage: Storage, member: Field, base: int) -> Any:  # noqa: ANN401 - 
                 found = storage.references[at]
                 return found.shown if isinstance(found, Within) else found
             value = int.from_bytes(storage.data[at : at + stripped.size], "little")
-            return Address(value, member.type) if value else None
+            return storage.pointed(value, member.type) if value else None
         case RecordType() as record:
             return StructValue(record, storage, at)
         case ArrayType(element, None):
@@ -266,6 +303,8 @@ def _load_array(storage: Storage, element: CType, count: int, at: int) -> Any:  
         size = size_of(element)
         return [_load(storage, Field("", element, at + index * size), 0) for index in range(count)]
     flat = np.frombuffer(storage.data, numpy_dtype(inner), int(np.prod(shape)), at)
+    if storage.place is not None:
+        flat.flags.writeable = False
     return flat.reshape(shape)
 
 
@@ -325,7 +364,7 @@ def _store_pointer(
 
 def _store_record(storage: Storage, record: RecordType, at: int, where: str, value: object) -> None:
     value = as_struct(record, where, value)
-    if not isinstance(value, StructValue) or value._record is not record:
+    if not isinstance(value, StructValue) or not same_record(value._record, record):
         raise wrong(where, record, value)
     _forget(storage, at, record.size)
     storage.data[at : at + record.size] = bytes_of(value)[: record.size]
@@ -380,25 +419,59 @@ def _store_bits(storage: Storage, member: Field, base: int, where: str, value: o
     storage.data[begin:end] = whole.to_bytes(end - begin, "little")
 
 
-def load_value(ctype: CType, data: bytes | memoryview) -> Any:  # noqa: ANN401 - number, numpy array, struct
-    """A variable's value from its bytes. Arrays are read-only, since a write would not reach the device."""
+def _store_on_device(
+    storage: Storage, place: Place, member: Field, base: int, where: str, value: object
+) -> None:
+    """Set a member of a struct that was read from the device, there and in `storage`. Bits beside a bit field
+    are read again first."""
+    if place.is_const or is_const(member.type):
+        raise TypeError(f"{where} is const: it can't be written")
+    at, size = base + member.offset, size_of(member.type)
+    if member.bits is None:
+        data = store_value(member.type, where, value, place.callback)
+    else:
+        at, size = base + member.first_bit // 8, (member.first_bit % 8 + member.bits + 7) // 8
+        changed = Storage(0)
+        changed.data = bytearray(place.memory.read(place.address + at, size))
+        field = replace(member, first_bit=member.first_bit % 8)
+        _store_bits(changed, field, 0, where, value)
+        data = bytes(changed.data)
+    place.memory.write(place.address + at, data)
+    storage.data[at : at + size] = data
+
+
+def load_value(
+    ctype: CType,
+    data: bytes | memoryview,
+    place: Place | None = None,
+    pointed: Callable[[int, CType], object] = Address,
+) -> Any:  # noqa: ANN401 - number, numpy array, struct
+    """A variable's value from its bytes. Arrays are read-only, since a write would not reach the device.
+
+    place: the place of the bytes, to which members of a struct are written; None for a struct of the host.
+    pointed: as in `Storage`.
+    """
     storage = Storage(0)
     storage.data = bytearray(data)
+    storage.place = place
+    storage.pointed = pointed
     value = _load(storage, Field("", ctype, 0), 0)
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
     return value
 
 
-def store_value(ctype: CType, where: str, value: object) -> bytes:
-    """The bytes of a variable's new value; pointers must be addresses or None. Raises TypeError,
-    ValueError."""
+def store_value(ctype: CType, where: str, value: object, callback: Callback | None = None) -> bytes:
+    """The bytes of a variable's new value; pointers must be addresses, objects of the device, functions in
+    Python if there is a callback, or None. Raises TypeError, ValueError."""
     storage = Storage(size_of(ctype))
     _store(storage, Field("", ctype, 0), 0, where, value)
     for at, reference in storage.references.items():
-        address = getattr(reference, "address", None)
-        if not isinstance(address, int):
-            raise wrong(where, ctype, reference, "the object that a variable points to must be on the device")
-        size = next(pointer.size for offset, pointer in pointer_offsets(ctype) if offset == at)
-        storage.data[at : at + size] = address.to_bytes(size, "little")
+        pointer = next(pointer for offset, pointer in pointer_offsets(ctype) if offset == at)
+        address = device_address(where, pointer, pointer, reference, callback)
+        if address is None:
+            raise wrong(
+                where, pointer, reference, "the object that a variable points to must be on the device"
+            )
+        storage.data[at : at + pointer.size] = address.to_bytes(pointer.size, "little")
     return bytes(storage.data)

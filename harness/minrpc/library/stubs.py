@@ -8,29 +8,75 @@ values that are not numbers, are sent by their address; the place of such a resu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import count
 from typing import Final
 
+from minrpc.client.conversation import MOST_ARGUMENTS
 from minrpc.errors import ConfigurationError
-from minrpc.library.thunks import TypeNames, letter
+from minrpc.library.thunks import LayoutError, TypeNames, letter
 from minrpc.program.c_types import (
     AlignmentLimits,
+    ArrayType,
     CType,
     Declarations,
     FunctionDeclaration,
+    FunctionType,
     Pointer,
+    RecordType,
     Void,
+    declaration,
+    is_const,
     strip,
 )
 
 ASK: Final = "minrpc_ask_client"
 """The function of the firmware that sends a question and waits for the answer."""
 
-_PRELUDE: Final = """\
+SPARE: Final = "minrpc_spare_"
+"""Begins the symbols of functions that wait for a function in Python."""
+
+SPARE_SECTION: Final = ".text.minrpc_spare"
+"""Their section, which the linker keeps."""
+
+# Spare functions of each type, and of all types.
+_SPARES: Final = 4
+_MOST_SPARES: Final = 16
+
+ASKING: Final = """\
 typedef union { long long i; double f; void *p; } value;
 extern const void *minrpc_ask_client(const void *question, unsigned size, unsigned *answer_size);
 
 struct command { unsigned kind, size; value number; };
+struct further { __builtin_va_list list; };
+
+/* The next argument behind the named ones, of the type that a letter names. */
+static value minrpc_next(struct further *further, long long type)
+{
+	value next = {0};
+
+	switch (type) {
+	case 'i':
+		next.i = __builtin_va_arg(further->list, int);
+		break;
+	case 'l':
+		next.i = __builtin_va_arg(further->list, long);
+		break;
+	case 'q':
+		next.i = __builtin_va_arg(further->list, long long);
+		break;
+	case 'f':
+		next.f = __builtin_va_arg(further->list, double);
+		break;
+	case 'F':
+		next.f = (double)__builtin_va_arg(further->list, long double);
+		break;
+	default:
+		next.i = (long long)(__UINTPTR_TYPE__)__builtin_va_arg(further->list, void *);
+	}
+	return next;
+}
 
 static void minrpc_copy(volatile char *to, const volatile char *from, unsigned size)
 {
@@ -40,8 +86,35 @@ static void minrpc_copy(volatile char *to, const volatile char *from, unsigned s
 	}
 }
 
-static __attribute__((noinline)) value minrpc_asked(const void *question, unsigned size)
+typedef int packed(value *a, int *c, int n, value *r, int *rc, void *resource);
+
+/* The report of a called function; no stub has the address 0. */
+struct done { long long none; int status, code; value result; };
+
+static __attribute__((noinline)) void minrpc_call(packed *function, const char *data, unsigned size,
+							struct done *done)
 {
+	struct { value number; long long code; } argument;
+	value numbers[@MOST@];
+	int codes[@MOST@], count = 0;
+
+	for (; size >= sizeof(argument); size -= sizeof(argument), data += sizeof(argument)) {
+		minrpc_copy((char *)&argument, data, sizeof(argument));
+		numbers[count] = argument.number;
+		codes[count++] = (int)argument.code;
+	}
+	done->none = 0;
+	done->code = 4;
+	done->result.i = 0;
+	done->status = function(numbers, codes, count, &done->result, &done->code, 0);
+}
+
+static __attribute__((noinline)) value minrpc_asked(const void *question, unsigned size,
+							struct further *further)
+{
+	struct done done;
+	value next;
+
 	for (;;) {
 		unsigned left = 0;
 		const char *at = minrpc_ask_client(question, size, &left);
@@ -65,6 +138,24 @@ static __attribute__((noinline)) value minrpc_asked(const void *question, unsign
 				size = command.size;
 				break;
 			}
+			if (command.kind == 4) {
+				next = minrpc_next(further, command.number.i);
+				question = &next;
+				size = sizeof(next);
+				break;
+			}
+			if (command.kind == 5) { /* Stays until this function returns. */
+				next.i = (long long)(__UINTPTR_TYPE__)__builtin_alloca(command.size);
+				question = &next;
+				size = sizeof(next);
+				break;
+			}
+			if (command.kind == 6) {
+				minrpc_call((packed *)command.number.p, at, command.size, &done);
+				question = &done;
+				size = sizeof(done);
+				break;
+			}
 			minrpc_copy(command.number.p, at, command.size);
 			data = (command.size + 7) & ~7u;
 			at += data;
@@ -72,7 +163,7 @@ static __attribute__((noinline)) value minrpc_asked(const void *question, unsign
 		}
 	}
 }
-"""
+""".replace("@MOST@", str(MOST_ARGUMENTS))
 
 
 def stub_source(functions: Sequence[FunctionDeclaration], limits: AlignmentLimits) -> str:
@@ -80,7 +171,52 @@ def stub_source(functions: Sequence[FunctionDeclaration], limits: AlignmentLimit
     declared."""
     names = TypeNames(limits)
     bodies = [_stub(index, function, names) for index, function in enumerate(functions)]
-    return "\n".join([_PRELUDE, *names.definitions, *bodies])
+    return "\n".join([ASKING, *names.definitions, *bodies])
+
+
+def spares(functions: Iterable[FunctionDeclaration], limits: AlignmentLimits) -> list[FunctionDeclaration]:
+    """Functions that Python answers, for functions in Python that a fake assigns to C's pointers: no code is
+    loaded while C waits. They have the types of the pointers that the functions' parameters and results
+    reach."""
+    types: dict[str, FunctionType] = {}
+    for function in functions:
+        for parameter in function.type.parameters:
+            target = strip(parameter.type)
+            if isinstance(target, Pointer) and not isinstance(strip(target.target), FunctionType):
+                types |= _assigned(target, [])
+        types |= _assigned(function.type.result, [])
+    made = [FunctionDeclaration(text, "", kind) for text, kind in types.items()]
+    declarable = [item for item in made if _is_declarable(item, limits)]
+    each = min(_SPARES, _MOST_SPARES // max(len(declarable), 1))
+    names = (f"{SPARE}{number}" for number in count())
+    return [replace(item, symbol=next(names)) for item in declarable for _ in range(each)]
+
+
+def _assigned(ctype: CType, seen: list[RecordType]) -> dict[str, FunctionType]:
+    """The types of the functions to which pointers in a value point, also behind its pointers."""
+    found: dict[str, FunctionType] = {}
+    match strip(ctype):
+        case Pointer(target):
+            function = strip(target)
+            if isinstance(function, FunctionType):
+                found[declaration(function)] = function
+            elif not is_const(target):
+                found |= _assigned(target, seen)
+        case ArrayType(element, _):
+            found |= _assigned(element, seen)
+        case RecordType() as record if all(record is not other for other in seen):
+            seen.append(record)
+            for field in record.fields:
+                found |= _assigned(field.type, seen)
+    return found
+
+
+def _is_declarable(function: FunctionDeclaration, limits: AlignmentLimits) -> bool:
+    try:
+        _stub(0, function, TypeNames(limits))
+    except (LayoutError, ConfigurationError):
+        return False
+    return not function.type.variadic
 
 
 def declared_fake(declarations: Declarations, library: str, name: str) -> FunctionDeclaration:
@@ -101,8 +237,8 @@ def declared_fake(declarations: Declarations, library: str, name: str) -> Functi
 
 
 def in_memory(ctype: CType) -> bool:
-    """True for a value that is passed by its address: neither a number nor a pointer."""
-    return letter(ctype) == "p" and not isinstance(strip(ctype), Pointer)
+    """True for a value that is passed by its address: neither a number nor a pointer, nor void."""
+    return letter(ctype) == "p" and not isinstance(strip(ctype), Pointer | Void)
 
 
 def _stub(index: int, function: FunctionDeclaration, names: TypeNames) -> str:
@@ -110,25 +246,33 @@ def _stub(index: int, function: FunctionDeclaration, names: TypeNames) -> str:
     spelled = [names.spell(parameter.type) for parameter in parameters]
     result = names.spell(function.type.result)
     declared = [f"{ctype} a{at}" for at, ctype in enumerate(spelled)]
-    declared += ["..."] if function.type.variadic else []
-    listed = ", ".join(declared) or "void"
+    # Without a prototype, as in `void f();`, C tells no types: such a function gets no arguments.
+    prototyped = bool(parameters) or not function.type.variadic
+    is_variadic = function.type.variadic and prototyped
+    declared += ["..."] if is_variadic else []
+    listed = ", ".join(declared) or ("void" if prototyped else "")
     sets = [f"q[0].i = (long long)(__UINTPTR_TYPE__)f{index};"]
     sets += [_set(at, parameter.type) for at, parameter in enumerate(parameters)]
     kind = function.type.result
-    body, count = "return minrpc_asked(q, sizeof(q)).i;", len(parameters) + 1
+    asked = f"minrpc_asked(q, sizeof(q), {'&further' if is_variadic else '0'})"
+    if is_variadic:
+        sets.insert(0, "struct further further;")
+        sets.append(f"__builtin_va_start(further.list, a{len(parameters) - 1});")
+    body, count = f"return {asked}.i;", len(parameters) + 1
     if isinstance(strip(kind), Void):
-        body = "minrpc_asked(q, sizeof(q));"
+        body = f"{asked};"
     elif isinstance(strip(kind), Pointer):
-        body = "return (void *)(__UINTPTR_TYPE__)minrpc_asked(q, sizeof(q)).i;"
+        body = f"return (void *)(__UINTPTR_TYPE__){asked}.i;"
     elif in_memory(kind):
         sets.append(f"q[{count}].i = (long long)(__UINTPTR_TYPE__)&result;")
         sets.insert(0, f"{result} result;")
-        body, count = "minrpc_asked(q, sizeof(q));\n\treturn result;", count + 1
+        body, count = f"{asked};\n\treturn result;", count + 1
     elif letter(kind) == "f":
-        body = "return minrpc_asked(q, sizeof(q)).f;"
+        body = f"return {asked}.f;"
     lines = "\n\t".join([f"value q[{count}];", *sets, body])
+    kept = f'__attribute__((section("{SPARE_SECTION}"))) ' if function.symbol.startswith(SPARE) else ""
     return (
-        f'\nextern {result} f{index}({listed}) __asm__("{function.symbol}");\n'
+        f'\nextern {kept}{result} f{index}({listed}) __asm__("{function.symbol}");\n'
         f"{result} f{index}({listed})\n{{\n\t{lines}\n}}\n"
     )
 

@@ -77,8 +77,17 @@ static __attribute__((noinline)) int refused(const char *name, const char *form)
 	return 0;
 }
 
-/* True if the arguments match the letters of `form` in number and kind: i, f, p. */
-static int fits(const char *name, const char *form, const int *codes, int count)
+/*
+ * True if the arguments match the letters of `form` in number and kind: i, f, p. Never inlined nor
+ * specialised, while `pointer` and the thread pointer's functions always are inlined: so a thunk's code
+ * does not depend on the other thunks.
+ */
+#ifdef __clang__
+#define minrpc_apart __attribute__((noinline))
+#else
+#define minrpc_apart __attribute__((noipa))
+#endif
+static minrpc_apart int fits(const char *name, const char *form, const int *codes, int count)
 {
 	int i = 0;
 
@@ -95,7 +104,7 @@ static int fits(const char *name, const char *form, const int *codes, int count)
 	return (i == count && form[i] == 0) || refused(name, form);
 }
 
-static void *pointer(const value *a, int code)
+static inline __attribute__((always_inline)) void *pointer(const value *a, int code)
 {
 	return code == 4 ? (void *)0 : code == 7 ? *(void **)a->p : a->p;
 }
@@ -114,7 +123,7 @@ __attribute__((naked, used, section(".text.__aeabi_read_tp"))) void *__aeabi_rea
 
 # On RISC-V the thread pointer is a register, which belongs to the firmware between calls.
 _OWN_THREAD_POINTER: Final = """
-static void *enter(void)
+static inline __attribute__((always_inline)) void *enter(void)
 {
 	void *before;
 
@@ -122,7 +131,7 @@ static void *enter(void)
 	return before;
 }
 
-static void leave(void *before)
+static inline __attribute__((always_inline)) void leave(void *before)
 {
 	__asm__ volatile("mv tp, %0" : : "r"(before) : "memory");
 }

@@ -266,7 +266,7 @@ def _shared_functions(compiler: str, flags: tuple[str, ...]) -> frozenset[str]:
         path = Path(_asked(compiler, f"-print-file-name={library}", flags))
         if not path.is_file():
             continue
-        symbols = Elf(path.read_bytes()).dynamic_symbols
+        symbols = Elf(path.read_bytes(), library).dynamic_symbols
         found |= {symbol.name for symbol in symbols if symbol.kind in (FUNCTION, CHOSEN_AT_START)}
     return frozenset(found)
 

@@ -7,7 +7,7 @@ Target -> build -> Firmware -> start -> RunningDevice -> connect -> Device
 from minrpc.pipeline.device import Device
 from minrpc.pipeline.opening import connect, open_device, open_devices
 from minrpc.pipeline.requirements import Requirement, lacking, requirements
-from minrpc.pipeline.selection import Selection, select, select_runnable
+from minrpc.pipeline.selection import Selection, select
 
 __all__ = [
     "Device",
@@ -19,5 +19,4 @@ __all__ = [
     "open_devices",
     "requirements",
     "select",
-    "select_runnable",
 ]

@@ -16,7 +16,7 @@ from minrpc.transport import Transport
 if TYPE_CHECKING:  # Compilers' parts are loaded on first use: a session without them starts sooner.
     from minrpc.firmware import Firmware
     from minrpc.library import CFunctions, FakesGiven, ReplacementsGiven
-    from minrpc.tvm.code.modules import TvmLibrary
+    from minrpc.library.tvm_modules import TvmLibrary
 
 
 class Device(Session):
@@ -90,7 +90,7 @@ class Device(Session):
 
         Raises ModuleError for another file or object, and as `load` does.
         """
-        from minrpc.tvm.code.modules import load_tvm
+        from minrpc.library.tvm_modules import load_tvm
 
         return load_tvm(self, module, firmware=firmware)
 

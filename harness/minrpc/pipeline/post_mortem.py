@@ -25,7 +25,7 @@ def state_lines(running: RunningDevice, session: Session | None) -> list[str]:
     Sends one or two requests with short limits; raises nothing.
     """
     lines = [] if session is None else [_counted("the host's reader", asdict(session.link_counters))]
-    if not running.alive():
+    if not running.alive() or running.hangs:
         return lines
     try:
         info = _ask(running, session)

@@ -7,19 +7,19 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, TypedDict
+from typing import Final, TypedDict
 
 from minrpc.client import Session
-from minrpc.client.info import DeviceInfo
+from minrpc.client.info import DeviceInfo, MemoryRegion
 from minrpc.client.layout import STAGE, How, Layout, LayoutRequest, Where, home, places_of, told_memory
-from minrpc.errors import ConfigurationError
+from minrpc.errors import ConfigurationError, DialectError
 from minrpc.firmware import build
 from minrpc.firmware.cache import cache_home
 from minrpc.pipeline.session import session_on
 from minrpc.running import RunningDevice, start
 from minrpc.targets import Target, Timing
 from minrpc.targets.table import Port
-from minrpc.targets.target import Link, require
+from minrpc.targets.target import Check, Link, require
 
 log = logging.getLogger("minrpc.layout")
 
@@ -45,6 +45,7 @@ class RestartFields(TypedDict, total=False):
     icount_shift: int | None
     icount_sleep: bool
     counters: bool
+    check: Check | None
 
 
 class Relayout:
@@ -112,7 +113,13 @@ class Relayout:
             except BaseException:
                 rpc.layout = before
                 raise
-        return _layout(self._session.info(), how, why)
+        return self._layout(how, why)
+
+    def _layout(self, how: How, why: str) -> Layout:
+        found: dict[str, MemoryRegion] = {region.kind: region for region in self._session.info().regions}
+        if "arena" not in found:
+            raise DialectError(f"{self._session.name} reports no memory for arrays", stage=STAGE)
+        return Layout(found["arena"], found.get("code"), how, why)
 
     def _restart(self, target: Target, arena: Where | None, code: Where | None, why: str) -> Layout:
         """Starts another device, and ends the present device only after the other answers and has the
@@ -144,7 +151,7 @@ class Relayout:
         self._own_size = own_size if size > own_size else 0
         self._session.move_to(running.transport, running, running.stop)
         self._session.connect()
-        return _layout(self._session.info(), "restart", why)
+        return self._layout("restart", why)
 
     def _started(self, target: Target) -> RunningDevice:
         """Starts the target; the previous firmware if only the start differs."""
@@ -219,8 +226,3 @@ def _no_more(name: str, size: int, info: DeviceInfo) -> ConfigurationError:
 
 def _too_large(size: int) -> str:
     return f"{size:,} bytes for arrays are more than the firmware had"
-
-
-def _layout(info: DeviceInfo, how: How, why: str) -> Layout:
-    found: dict[str, Any] = {region.kind: region for region in info.regions}
-    return Layout(found["arena"], found.get("code"), how, why)

@@ -20,6 +20,7 @@ from minrpc.firmware.toolchain import DEBIAN, compiler_version, debian_toolchain
 from minrpc.firmware.zephyr_boards import resolved
 from minrpc.firmware.zephyr_workspace import find_workspace
 from minrpc.host.system import WHAT_HELPS, why_nothing_starts
+from minrpc.rtl import sources_of
 from minrpc.targets import Platform, load_platforms
 
 OLDEST_QEMU: Final = (6, 0)
@@ -151,6 +152,10 @@ def _requirements(platform: Platform, *, starts: bool = True) -> Iterator[Requir
         yield zephyr_modules()
     if starts and platform.starts == "qemu":
         yield qemu(platform.qemu)
+    if starts and platform.rtl is not None:
+        rtl = platform.rtl
+        yield from (program(name) for name in ("verilator", "g++", "make"))
+        yield _attempt(f"RTL of {rtl.top}", lambda: "/".join(sources_of(rtl).parts[-2:]))
     if starts and platform.starts == "board":
         yield Requirement("board", problem="boards are not started from here", command="--serial-port PATH")
 

@@ -75,16 +75,16 @@ def select_runnable(
 
 
 def _able(platforms: Mapping[str, Platform], options: Options) -> list[Platform]:
-    """The platforms of the named groups, else the default platforms, that can run here."""
+    """The platforms of the named groups, else the default platforms. RTL has no group: it is slow."""
     if not options.platforms:
         return [platform for platform in platforms.values() if platform.default]
     ports = frozenset[Port]().union(*(GROUPS.get(name, frozenset()) for name in options.platforms))
-    return [platform for platform in platforms.values() if platform.port in ports]
+    return [item for item in platforms.values() if item.port in ports and item.starts != "rtl"]
 
 
 def reason(platform: Platform, timing: Timing | None, lacks: list[Requirement]) -> str:
     """The reason why `platform` can't be tested here, with the command that helps; "" if it can."""
-    if timing == "exact" and platform.starts != "qemu":
+    if timing == "exact" and platform.starts not in ("qemu", "rtl"):
         return "it does not run under QEMU, so its times can't be exact"
     problems = "; ".join(f"{need.name}: {need.problem}" for need in lacks)
     return f"{problems} ({'; '.join(commands_for(lacks))})" if lacks else ""

@@ -138,6 +138,8 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    if session.exitstatus == pytest.ExitCode.OK and option_names.lacks_coverage(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
     run = _run_so_far(session.config)
     if run is None:
         return
@@ -179,6 +181,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
         for line, markup in summary(config, run.tally):
             terminalreporter.write_line(f"minrpc: {line}", **markup)
+    if option_names.lacks_coverage(config):
+        text = "was not written: no device ran under QEMU, where lines are counted"
+        terminalreporter.write_line(f"minrpc: {option_names.option_of(config, 'coverage')} {text}", red=True)
 
 
 @pytest.hookimpl(tryfirst=True)

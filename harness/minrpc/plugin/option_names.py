@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import copy
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import pytest
@@ -80,6 +81,13 @@ def given(config: pytest.Config) -> bool:
     return any(
         option_of(config, name) != option.argparse.get("default") for name, option in DEVICE_OPTIONS.items()
     )
+
+
+def lacks_coverage(config: pytest.Config) -> bool:
+    """True if the run should have written a file of coverage, and did not."""
+    file = option_of(config, "coverage")
+    ran = not hasattr(config, "workerinput") and not config.getoption("collectonly")
+    return bool(file) and ran and not Path(file).exists()
 
 
 def look_past_short_names(config: pytest.Config, parser: pytest.Parser, args: Sequence[str]) -> None:

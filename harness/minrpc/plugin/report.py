@@ -25,6 +25,7 @@ _PACKAGE: Final = Path(__file__).resolve().parent.parent
 _PLUGIN: Final = _PACKAGE / "plugin" / "hooks.py"
 # Frames between a fixture and the test that requests it.
 _NOT_TESTS: Final = (_PACKAGE, *(Path(module.__file__ or "").parent for module in (_pytest, pluggy)))
+_REFUSALS: Final = (TypeError, ValueError, LookupError, AttributeError, AssertionError)
 
 
 def header(selection: Selection) -> list[str]:
@@ -135,9 +136,9 @@ def short_traceback(caught: pytest.ExceptionInfo[BaseException]) -> None:
 
 
 def wrong_argument(error: BaseException) -> bool:
-    """True if a `raise` of this package refused an argument: nothing was sent."""
+    """True if a `raise` of this package refused an argument, or C's behaviour."""
     raised_in = _last(error.__traceback__)
-    if raised_in is None or not isinstance(error, TypeError | ValueError | LookupError | AttributeError):
+    if raised_in is None or not isinstance(error, _REFUSALS):
         return False
     return Path(raised_in.tb_frame.f_code.co_filename).is_relative_to(_PACKAGE) and _raises(raised_in)
 

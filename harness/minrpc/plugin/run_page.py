@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,28 +12,15 @@ import pytest
 
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware
-from minrpc.host.files import check_writable, write_output
 from minrpc.library import CLibrary
 from minrpc.plugin.tally import Tally
-from minrpc.publish.html_page import html_page
-from minrpc.publish.markdown_page import markdown_page
-from minrpc.publish.provenance import about_here, firmware_record, platform_facts
+from minrpc.publish import pages
+from minrpc.publish.provenance import about_here, platform_facts
+from minrpc.publish.recording import timing_record
 from minrpc.publish.run_record import PlatformPart, RunRecord, Tested
 from minrpc.sizes import program_sizes
 from minrpc.timing import Measurement
 from minrpc.timing.record import TimingRecord
-
-
-def _html(run: RunRecord) -> str:
-    return html_page(run, datetime.now(UTC).isoformat(" ", timespec="seconds"))
-
-
-_WRITERS: Final[Mapping[str, Callable[[RunRecord], str]]] = {
-    ".html": _html,
-    ".md": markdown_page,
-    ".json": RunRecord.to_json,
-}
-
 
 # pytest prints an exception's name after its module's name.
 _MODULE: Final = re.compile(r"^(?:\w+\.)+(?=\w+:)")
@@ -44,10 +30,8 @@ _LONGEST: Final = 8000
 
 def check_page(file: Path) -> None:
     """Raise UsageError if the page can't be written: checked before the tests, so that no run is lost."""
-    if file.suffix not in _WRITERS:
-        raise pytest.UsageError(f"{file}: a report is one of {', '.join(_WRITERS)}")
     try:
-        check_writable(file)
+        pages.check_page(file)
     except ConfigurationError as error:
         raise pytest.UsageError(str(error)) from error
 
@@ -98,13 +82,7 @@ def note_measurement(
     tally: Tally, name: str, platform: str, firmware: Firmware | None, measurement: Measurement
 ) -> None:
     """Notes a test's measurement; `name` is the test's name for it."""
-    record = TimingRecord(
-        platform=platform,
-        arguments=(),
-        measurement=measurement,
-        firmware=firmware_record(firmware) if firmware else None,
-        when=datetime.now(UTC).isoformat(timespec="seconds"),
-    )
+    record = timing_record(measurement, platform, firmware)
     tally.records.append({**record.to_json(), "function": name})
 
 
@@ -120,7 +98,7 @@ def write_page(file: Path, tally: Tally) -> None:
         ],
         tests=[Tested(test=name, **test) for name, test in sorted(tally.tests.items())],
     )
-    write_output(file, _WRITERS[file.suffix](run))
+    pages.write_page(file, run)
 
 
 def _part(name: str, noted: Mapping[str, Any], loaded: Mapping[str, Mapping[str, int]]) -> PlatformPart:

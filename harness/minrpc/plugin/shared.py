@@ -127,9 +127,13 @@ class SharedDevice:
             self._pool.release()
 
     def check(self) -> None:
-        """Raise EmulatorExitedError when the device has died."""
-        if self._running is not None:
-            self._running.check()
+        """Raise EmulatorExitedError when the device has died unnoticed. The next test gets a new device."""
+        running = self._running
+        if running is not None and not running.alive():
+            try:
+                running.check()
+            finally:
+                self.discard()
 
     def discard(self) -> None:
         """Stop the running device. The next test gets a new device, which must first answer.
@@ -179,6 +183,8 @@ class SharedDevice:
         return firmware
 
     def _add_coverage(self, running: RunningDevice) -> None:
+        if self.coverage is not None and running.counters is None:
+            self.say(f"{self.name}: its lines are not in the coverage: it does not run under QEMU")
         if self.coverage is not None and running.counters is not None and running.firmware is not None:
             counters = running.counters
             firmware = running.firmware
@@ -194,8 +200,9 @@ class SharedDevice:
         if self._pool is not None:
             running, self._firmware = self._pool.start()
             return running
-        counted = self.coverage is not None and self.target.platform.starts == "qemu"
-        counters = counters_for(self.firmware.elf) if counted and self.firmware else None
+        firmware = self.firmware
+        counted = self.coverage is not None and firmware and firmware.target.platform.starts == "qemu"
+        counters = counters_for(firmware.elf) if counted and firmware else None
         running = start(self._startable(), counters=counters, total=self.total)
         try:
             if self._spoiled and running.process is None and running.can_reset:

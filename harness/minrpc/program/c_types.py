@@ -196,6 +196,17 @@ def strip(ctype: CType) -> CType:
     return ctype
 
 
+def same_record(first: RecordType, other: RecordType) -> bool:
+    """True for the same type, also from another compilation unit."""
+    if first is other:
+        return True
+    if (first.kind, first.size, len(first.fields)) != (other.kind, other.size, len(other.fields)):
+        return False
+    return [(f.name, f.offset, f.bits) for f in first.fields] == [
+        (f.name, f.offset, f.bits) for f in other.fields
+    ]
+
+
 def is_const(ctype: CType) -> bool:
     """True for a const type, or an array of const elements."""
     while True:

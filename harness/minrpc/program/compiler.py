@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from elftools.dwarf.compileunit import CompileUnit
 
 from minrpc.program.elf import Elf
 from minrpc.program.program import Program, read_program
+from minrpc.program.reading import reads
 
 # Flags to omit, since they contain the sources' paths.
 _PLACES = re.compile(r"^-(?:ffile-prefix-map|fmacro-prefix-map|fdebug-prefix-map|imacros|I|include)")
@@ -29,6 +31,7 @@ class Compiler(NamedTuple):
     flags: str
 
 
+@reads
 def compiler_of(elf: Path, source: str = "operators.c") -> Compiler:
     """The compiler of `source`, the system library; of most of the program if that source is not in it.
 
@@ -42,6 +45,7 @@ def compiler_of(elf: Path, source: str = "operators.c") -> Compiler:
     return split_producer(counted.most_common(1)[0][0]) if counted else Compiler(fallback, "")
 
 
+@reads
 def compiler_of_object(elf: Elf) -> Compiler:
     """The compiler of an object. If flags give several optimization levels, the last counts."""
     from minrpc.program.debug_info import object_units
@@ -81,6 +85,7 @@ def _has(extensions: Sequence[str], letter: str) -> bool:
     return any(re.fullmatch(rf"{letter}\d+p\d+", extension) for extension in extensions)
 
 
+@reads
 def attributes_of(program: Program, name: str) -> dict[str, object]:
     """The program's attributes by tag, from section `name`: ".ARM.attributes", ".riscv.attributes"."""
     section: Any = program.file.get_section_by_name(name)
@@ -88,8 +93,9 @@ def attributes_of(program: Program, name: str) -> dict[str, object]:
         return {}
     return {
         attribute.tag: attribute.value
-        for part in section.iter_subsections()
-        for whole in part.iter_subsubsections()
+        # pyelftools reads a part of no length for ever.
+        for part in islice(section.iter_subsections(), section.data_size)
+        for whole in islice(part.iter_subsubsections(), section.data_size)
         for attribute in whole.iter_attributes()
     }
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from io import BytesIO
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from elftools.dwarf.compileunit import CompileUnit
 from elftools.dwarf.die import DIE, AttributeValue
@@ -30,8 +30,12 @@ from minrpc.program.c_types import (
     Scalar,
     Typedef,
     Variable,
+    size_of,
+    strip,
 )
 from minrpc.program.elf import Elf
+from minrpc.program.reading import reads
+from minrpc.program.walking import children, origins
 
 # DW_ATE_*
 _ENCODINGS: Final[dict[int, tuple[Kind, bool]]] = {
@@ -78,6 +82,7 @@ OVERLOADED: Final = 'it is overloaded: call the wanted function by an extern "C"
 """Reason why an overloaded C++ function can't be called."""
 
 
+@reads
 def read_declarations(elf: Elf) -> Declarations:
     """Declarations with external linkage of an ELF file, relocatable or linked, and its types.
 
@@ -101,6 +106,29 @@ def declarations_of(unit: CompileUnit) -> Declarations:
     return _declared_by([unit])
 
 
+class StackVariable(NamedTuple):
+    """A variable of a function's frame: `size` bytes at `offset` from the caller's stack pointer.
+
+    begin, end: addresses of the code of its block.
+    """
+
+    begin: int
+    end: int
+    offset: int
+    size: int
+    name: str
+
+
+@reads
+def stack_variables(program: Elf) -> list[StackVariable]:
+    """All variables of a linked program that have one place in their function's frame."""
+    file = ELFFile(BytesIO(program.content))
+    if not file.has_dwarf_info():
+        return []
+    units = file.get_dwarf_info(relocate_dwarf_sections=False).iter_CUs()
+    return [found for unit in units for found in _Unit(unit).stack_variables()]
+
+
 def _declared_by(units: Iterable[CompileUnit]) -> Declarations:
     functions: dict[str, FunctionDeclaration] = {}
     variables: dict[str, Variable] = {}
@@ -118,7 +146,7 @@ def _declared_by(units: Iterable[CompileUnit]) -> Declarations:
         for variable in reader.variables():
             variables.setdefault(variable.name, variable)
         for name, ctype in reader.named_types():
-            _add_type(types, name, ctype)
+            add_type(types, name, ctype)
     return Declarations(functions, variables, types, declared, statics)
 
 
@@ -139,11 +167,25 @@ def add_function(
     )
 
 
-def _add_type(types: dict[str, CType], name: str, ctype: CType) -> None:
-    """Add a type. A complete record replaces an incomplete record of this or another unit."""
-    known = types.get(name)
-    if known is None or (isinstance(known, RecordType) and not known.complete):
+def add_type(types: dict[str, CType], name: str, ctype: CType) -> None:
+    """Add a type. A record that one unit only declares gets the members that another unit defines: pointers
+    to either are pointers to the same type."""
+    known = types.setdefault(name, ctype)
+    first, other = strip(known), strip(ctype)
+    if not isinstance(first, RecordType):
+        return
+    if isinstance(other, RecordType) and (first.kind, first.tag) == (other.kind, other.tag):
+        _complete(first, other)
+        _complete(other, first)
+    elif not first.complete:
         types[name] = ctype
+
+
+def _complete(record: RecordType, other: RecordType) -> None:
+    """Give an incomplete record the members of a complete one."""
+    if other.complete and not record.complete:
+        record.size, record.trivial, record.fields = other.size, other.trivial, other.fields
+        record.complete = True
 
 
 class _Unit:
@@ -203,6 +245,32 @@ class _Unit:
                 external = _find(die, "DW_AT_external") is not None
                 yield Variable(name, symbol, self._type_at(_origin_with(die, "DW_AT_type")), external)
 
+    def stack_variables(self) -> Iterator[StackVariable]:
+        """Variables with one place in their function's frame."""
+        for die in self._scopes(self._top):
+            if die.tag == "DW_TAG_subprogram" and "DW_AT_low_pc" in die.attributes:
+                base = die.attributes.get("DW_AT_frame_base")
+                if base is not None and self._operations(base.value) == [("DW_OP_call_frame_cfa", [])]:
+                    yield from self._in_block(die, *_code_of(die))
+
+    def _in_block(self, block: DIE, begin: int, end: int) -> Iterator[StackVariable]:
+        for die in children(block):
+            if die.tag in ("DW_TAG_lexical_block", "DW_TAG_inlined_subroutine"):
+                has_range = "DW_AT_low_pc" in die.attributes
+                yield from self._in_block(die, *(_code_of(die) if has_range else (begin, end)))
+            location = die.attributes.get("DW_AT_location")
+            named = die.tag in ("DW_TAG_variable", "DW_TAG_formal_parameter")
+            if not named or location is None or location.form != "DW_FORM_exprloc":
+                continue
+            match self._operations(location.value):
+                case [("DW_OP_fbreg", [int(offset)])]:
+                    size = size_of(self._type_at(_origin_with(die, "DW_AT_type")))
+                    if size:
+                        yield StackVariable(begin, end, offset, size, _text(_find(die, "DW_AT_name")))
+
+    def _operations(self, expression: list[int]) -> list[tuple[str, list[int]]]:
+        return [(step.op_name, step.args) for step in self._expressions.parse_expr(expression)]
+
     def named_types(self) -> Iterator[tuple[str, CType]]:
         """Tags, then typedefs, each with its type; a typedef's is the aliased type."""
         typedefs = []
@@ -217,7 +285,7 @@ class _Unit:
         yield from typedefs
 
     def _scopes(self, die: DIE) -> Iterator[DIE]:
-        for child in die.iter_children():
+        for child in children(die):
             if child.tag == "DW_TAG_namespace":
                 yield from self._scopes(child)
             else:
@@ -244,7 +312,7 @@ class _Unit:
     def _function_type(self, die: DIE) -> FunctionType:
         parameters = []
         variadic = False
-        for child in die.iter_children():
+        for child in children(die):
             if child.tag == "DW_TAG_formal_parameter":
                 name = _text(_find(child, "DW_AT_name"))
                 parameters.append(Parameter(name, self._type_at(_origin_with(child, "DW_AT_type"))))
@@ -299,13 +367,13 @@ class _Unit:
             return record
         record.size = _number(die, "DW_AT_byte_size", 0)
         record.trivial = _number(die, "DW_AT_calling_convention", 0) != _PASSED_BY_REFERENCE
-        members = [
-            child for child in die.iter_children() if child.tag in ("DW_TAG_member", "DW_TAG_inheritance")
-        ]
+        members = [child for child in children(die) if child.tag in ("DW_TAG_member", "DW_TAG_inheritance")]
         record.fields = tuple(
             self._field(member) for member in members if "DW_AT_external" not in member.attributes
         )
         record.complete = True
+        if _holds(record, record):
+            raise ValueError(f"{record!r} contains itself")
         return record
 
     def _field(self, die: DIE) -> Field:
@@ -336,7 +404,7 @@ class _Unit:
         under = die.get_DIE_from_attribute("DW_AT_type") if "DW_AT_type" in die.attributes else None
         values = [
             (_text(child.attributes["DW_AT_name"]), int(child.attributes["DW_AT_const_value"].value))
-            for child in die.iter_children()
+            for child in children(die)
             if child.tag == "DW_TAG_enumerator"
         ]
         signed = any(value < 0 for _, value in values)
@@ -348,12 +416,23 @@ class _Unit:
         return Enumeration(name, size, signed, tuple(values))
 
     def _array(self, die: DIE) -> CType:
-        counts = [_count(child) for child in die.iter_children() if child.tag == "DW_TAG_subrange_type"]
+        counts = [_count(child) for child in children(die) if child.tag == "DW_TAG_subrange_type"]
         made = self._type_at(die)
         vector = "DW_AT_GNU_vector" in die.attributes
         for count in reversed(counts):
             made = ArrayType(made, count, vector)
         return made
+
+
+def _holds(record: RecordType, wanted: RecordType) -> bool:
+    """True if a member of the record, or of its members, is a `wanted`, or an array of it."""
+    for field in record.fields:
+        inner = strip(field.type)
+        while isinstance(inner, ArrayType):
+            inner = strip(inner.element)
+        if isinstance(inner, RecordType) and (inner is wanted or _holds(inner, wanted)):
+            return True
+    return False
 
 
 def _is_va_list(ctype: CType) -> bool:
@@ -397,24 +476,18 @@ def _line(die: DIE) -> int:
     return int(found.value) if found is not None else 0
 
 
+def _code_of(die: DIE) -> tuple[int, int]:
+    """Begin and end of the code of an entry with DW_AT_low_pc."""
+    begin, high = die.attributes["DW_AT_low_pc"].value, die.attributes["DW_AT_high_pc"]
+    return begin, high.value if high.form == "DW_FORM_addr" else begin + high.value
+
+
 def _text(attribute: Any) -> str:  # noqa: ANN401 - pyelftools has no types
     return attribute.value.decode("utf-8", "replace") if attribute is not None else ""
 
 
-def _origins(die: DIE) -> Iterator[DIE]:
-    """The entry, and the entries that it completes: an inlined function's abstract entry, a declaration."""
-    while True:
-        yield die
-        for link in ("DW_AT_abstract_origin", "DW_AT_specification"):
-            if link in die.attributes:
-                die = die.get_DIE_from_attribute(link)
-                break
-        else:
-            return
-
-
 def _origin_with(die: DIE, name: str) -> DIE | None:
-    return next((origin for origin in _origins(die) if name in origin.attributes), None)
+    return next((origin for origin in origins(die) if name in origin.attributes), None)
 
 
 def _find(die: DIE, name: str) -> Any:  # noqa: ANN401 - pyelftools has no types

@@ -10,12 +10,17 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from elftools.elf.enums import ENUM_E_MACHINE
 
+from minrpc.errors import ProgramFileError
+from minrpc.program.reading import reading, reads
+
 _CLASS: Final = 4
 _ENCODING: Final = 5
-_BITS_64: Final = 2
-_BIG_ENDIAN: Final = 2
+_BITS_64: Final = b"\2"
+_BIG_ENDIAN: Final = b"\2"
+_UNUSED: Final = 0
 _SYMTAB: Final = 2
 _RELA: Final = 4
+_NOBITS: Final = 8
 _REL: Final = 9
 _DYNSYM: Final = 11
 _PT_LOAD: Final = 1
@@ -66,10 +71,6 @@ UNDEFINED: Final = 0
 _FIRST_RESERVED: Final = 0xFF00
 
 
-class NotElfError(ValueError):
-    """The file is no ELF file, or is damaged or cut off."""
-
-
 class Symbol(NamedTuple):
     """bind: LOCAL, GLOBAL, WEAK. kind: FUNCTION, ... section: UNDEFINED if it is defined elsewhere."""
 
@@ -113,26 +114,44 @@ class Segment(NamedTuple):
 
 
 class Elf:
-    """An ELF file's tables. Raises NotElfError for another file."""
+    """The tables of the ELF file `name`. It, and each member, raises ProgramFileError for a damaged file."""
 
-    def __init__(self, content: bytes) -> None:
-        if content[:4] != b"\x7fELF" or len(content) < 0x34:
-            raise NotElfError("no ELF file")
+    def __init__(self, content: bytes, name: str) -> None:
+        if content[:4] != b"\x7fELF":
+            raise ProgramFileError(f"{name} is no ELF file")
+        self.name = name
         self.content = content
-        self._is_64 = content[_CLASS] == _BITS_64
+        self._is_64 = content[_CLASS : _CLASS + 1] == _BITS_64
         self.bits = 64 if self._is_64 else 32
-        self.little_endian = content[_ENCODING] != _BIG_ENDIAN
+        self.little_endian = content[_ENCODING : _ENCODING + 1] != _BIG_ENDIAN
         number = self._number(18, 2)
         self.machine = _MACHINES.get(number, f"machine {number}")
+        with reading(name):
+            self._read_headers()
+
+    def _read_headers(self) -> None:
         at = (0x28, 8, 0x3C, 0x3E) if self._is_64 else (0x20, 4, 0x30, 0x32)
+        if len(self.content) <= at[3]:
+            raise ValueError("its header is cut off")
         offset, count, names = (self._number(at[0], at[1]), self._number(at[2], 2), self._number(at[3], 2))
         self._headers = self._table(_SECTION_64 if self._is_64 else _SECTION_32, count, offset)
-        if count and names >= count:
-            raise NotElfError("its section names are missing")
+        self._require_sections()
         strings = self._bytes_of(self._headers[names]) if count else b""
         self._names = [_text(strings, header) for header in self._headers["name"].tolist()]
 
+    def _require_sections(self) -> None:
+        """Raise ValueError for a section that ends behind the file, or refers to a missing section."""
+        stored = self._headers[~np.isin(self._headers["type"], (_UNUSED, _NOBITS))]
+        whole = len(self.content)
+        if np.any((stored["offset"] > whole) | (stored["size"] > whole - stored["offset"])):
+            raise ValueError("a section ends behind the file")
+        count = len(self._headers)
+        related = np.isin(stored["type"], (_RELA, _REL))
+        if np.any((stored["link"] >= count) | (related & (stored["info"] >= count))):
+            raise ValueError("a section refers to a section that is not there")
+
     @cached_property
+    @reads
     def sections(self) -> list[Section]:
         """All sections, in the order of the file."""
         columns = [self._headers[name].tolist() for name in ("addr", "size", "flags", "type")]
@@ -142,7 +161,7 @@ class Elf:
                 address,
                 size,
                 bool(flags & 2),
-                kind != 8,
+                kind != _NOBITS,
                 bool(flags & 1),
                 bool(flags & 4),
                 bool(flags & 0x400),
@@ -151,6 +170,7 @@ class Elf:
         ]
 
     @cached_property
+    @reads
     def segments(self) -> list[Segment]:
         """The load segments that take memory."""
         at = (0x20, 8, 0x38) if self._is_64 else (0x1C, 4, 0x2C)
@@ -191,11 +211,13 @@ class Elf:
         ]
 
     @cached_property
+    @reads
     def symbols(self) -> list[Symbol]:
         """Named symbols, in the order of the file; of a stripped program, the dynamic symbols."""
         return self._symbols_of(_SYMTAB) or self.dynamic_symbols
 
     @cached_property
+    @reads
     def dynamic_symbols(self) -> list[Symbol]:
         """The symbols for dynamic linking."""
         return self._symbols_of(_DYNSYM)
@@ -234,6 +256,21 @@ class Elf:
             if section.allocated and section.stored and section.size
         ]
 
+    @reads
+    def without_reserved(self, address: int) -> bytes:
+        """The file, in which a section without content that holds `address` is empty.
+
+        A debugger knows one section for an address: that of code that was loaded into reserved memory must
+        not be the reserved memory's.
+        """
+        made = bytearray(self.content)
+        at = (0x28, 8) if self._is_64 else (0x20, 4)
+        headers = np.ndarray(self._headers.shape, self._headers.dtype, made, self._number(*at))
+        inside = (headers["addr"] <= address) & (address - headers["addr"] < headers["size"])
+        headers["size"][(headers["type"] == _NOBITS) & inside] = 0
+        return bytes(made)
+
+    @reads
     def relocated(self) -> bytes:
         """The file with its debug information's references resolved, as by the linker."""
         stores = _STORES.get(self.machine)
@@ -245,6 +282,7 @@ class Elf:
                 self._apply(patched, header, stores)
         return bytes(patched)
 
+    @reads
     def used(self) -> set[str]:
         """The names of the symbols that an object's code and data refer to."""
         table, strings = self._symbol_table(_SYMTAB)
@@ -252,11 +290,10 @@ class Elf:
         for header, name in zip(self._headers, self._names, strict=True):
             if header["type"] in (_REL, _RELA) and b".debug" not in name:
                 numbers.update((self._relocations(header)["info"] >> (32 if self._is_64 else 8)).tolist())
-        if any(number >= len(table) for number in numbers):
-            raise NotElfError("a relocation refers to no symbol")
         return {_text(strings, int(table[number]["name"])).decode(errors="replace") for number in numbers}
 
     @cached_property
+    @reads
     def references(self) -> Mapping[int, set[tuple[int, str]]]:
         """For each section of an object, the symbols that its relocations refer to.
 
@@ -270,8 +307,6 @@ class Elf:
             if header["type"] not in (_REL, _RELA) or not self.sections[owner].allocated:
                 continue
             numbers = np.unique(self._relocations(header)["info"] >> (32 if self._is_64 else 8))
-            if len(numbers) and int(numbers[-1]) >= len(table):
-                raise NotElfError("a relocation refers to no symbol")
             rows = table[numbers]
             targets = found.setdefault(owner, set())
             for name, section in zip(rows["name"].tolist(), rows["section"].tolist(), strict=True):
@@ -288,10 +323,13 @@ class Elf:
         symbols = self._symbol_table(_SYMTAB)[0]["value"]
         values = symbols[table["info"] >> shift].astype(np.int64) + table["addend"]
         base = int(self._headers[header["info"]]["offset"])
+        end = base + int(self._headers[header["info"]]["size"])
         for kind, size in stores.items():
             chosen = kinds == kind
             for offset, value in zip(table["offset"][chosen].tolist(), values[chosen].tolist(), strict=True):
                 begin = base + offset
+                if begin + size > end:
+                    raise ValueError("a relocation lies behind its section")
                 patched[begin : begin + size] = (value & ((1 << 8 * size) - 1)).to_bytes(size, "little")
 
     def _relocations(self, header: Any) -> Any:  # noqa: ANN401 - numpy's structured arrays
@@ -317,28 +355,21 @@ class Elf:
         )
         # Built without a function call for each symbol, since a firmware has thousands.
         ends = strings.index
-        try:
-            return [
-                Symbol(strings[name : ends(b"\0", name)].decode(errors="replace"), *rest)
-                for name, *rest in rows
-                if name
-            ]
-        except ValueError as error:
-            raise NotElfError("a symbol's name is missing") from error
+        return [
+            Symbol(strings[name : ends(b"\0", name)].decode(errors="replace"), *rest)
+            for name, *rest in rows
+            if name
+        ]
 
     def _symbol_table(self, kind: int) -> tuple[Any, bytes]:
         layout = _SYMBOL_64 if self._is_64 else _SYMBOL_32
         for header in self._headers:
             if header["type"] == kind:
                 table = self._table(layout, int(header["size"]) // layout.itemsize, int(header["offset"]))
-                if header["link"] >= len(self._headers):
-                    raise NotElfError("its symbols' names are missing")
                 return table, self._bytes_of(self._headers[header["link"]])
         return np.zeros(0, layout), b""
 
     def _table(self, layout: np.dtype[Any], count: int, offset: int) -> Any:  # noqa: ANN401 - see above
-        if offset + count * layout.itemsize > len(self.content):
-            raise NotElfError("the file is cut off")
         order = layout if self.little_endian else layout.newbyteorder(">")
         return np.frombuffer(self.content, order, count, offset)
 

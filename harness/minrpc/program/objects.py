@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from minrpc.errors import ConfigurationError
+from minrpc.errors import ProgramFileError
 from minrpc.program.c_types import CType, Declarations, FunctionDeclaration, Variable
-from minrpc.program.debug_info import UNTYPED, add_function, read_declarations
+from minrpc.program.debug_info import UNTYPED, add_function, add_type, read_declarations
 from minrpc.program.elf import FUNCTION, Elf
+from minrpc.program.reading import reads
 
 _ARCHIVE: Final = b"!<arch>\n"
 _MEMBER: Final = 60
@@ -20,32 +21,40 @@ _ELF: Final = b"\x7fELF"
 def read_objects(paths: Sequence[Path], contents: Sequence[bytes]) -> Declarations:
     """The declarations of objects and archives; the first of a name counts.
 
-    Raises ConfigurationError for a file with an archive's name that is not an archive.
+    Raises ProgramFileError.
     """
     return merged([read_object(path, content) for path, content in zip(paths, contents, strict=True)])
 
 
 def read_object(path: Path, content: bytes) -> Declarations:
-    """The declarations of an object or archive. Raises as `read_objects` does."""
-    return merged([read_declarations(Elf(member)) for member in members(path, content)])
+    """The declarations of an object or archive. Raises ProgramFileError."""
+    return merged([read_declarations(elf) for elf in elves_in(path, content)])
 
 
-def members(path: Path, content: bytes) -> list[bytes]:
-    """The objects in an archive; for another file, its content."""
+def elves_of(path: Path) -> list[Elf]:
+    """The objects of a file, as `elves_in` reads them. Raises OSError, ProgramFileError."""
+    return elves_in(path, path.read_bytes())
+
+
+@reads
+def elves_in(path: Path, content: bytes) -> list[Elf]:
+    """The objects in an archive; for another file, its content. Raises ProgramFileError."""
     if path.suffix != ".a":
         if content[:4] != _ELF:
-            raise ConfigurationError(f"{path.name} is no object file", next_step="compile its source again")
-        return [content]
+            raise ProgramFileError(f"{path.name} is no object file", next_step="compile its source again")
+        return [Elf(content, path.name)]
     if content[:8] != _ARCHIVE:
-        raise ConfigurationError(
+        raise ProgramFileError(
             f"{path.name} is no archive", next_step="name an archive that `ar` made, not a thin archive"
         )
     found, at = [], len(_ARCHIVE)
     while at + _MEMBER <= len(content):
         size = int(content[at + 48 : at + 58])
+        if size < 0:
+            raise ValueError("a member has a negative size")
         member = content[at + _MEMBER : at + _MEMBER + size]
         if member[:4] == _ELF:
-            found.append(member)
+            found.append(Elf(member, path.name))
         at += _MEMBER + size + size % 2
     return found
 
@@ -61,7 +70,8 @@ def merged(several: Sequence[Declarations]) -> Declarations:
         declared.update(declarations.declared)
         statics.update(declarations.statics)
         variables.update(declarations.variables)
-        types.update(declarations.types)
+    for name, ctype in (item for declarations in several for item in declarations.types.items()):
+        add_type(types, name, ctype)
     for function in (function for declarations in several for function in declarations.functions.values()):
         add_function(functions, function)
     for name, function in functions.items():
@@ -76,8 +86,8 @@ def function_sizes(paths: Iterable[Path]) -> dict[str, int]:
     return {
         symbol.name: symbol.size
         for path in paths
-        for member in members(path, path.read_bytes())
-        for symbol in Elf(member).symbols
+        for elf in elves_of(path)
+        for symbol in elf.symbols
         if symbol.kind == FUNCTION and symbol.size
     }
 
@@ -92,8 +102,7 @@ class SectionSizes(NamedTuple):
 
 def section_sizes(path: Path) -> SectionSizes:
     """The sections of an object, or of all objects of an archive."""
-    elves = (Elf(member) for member in members(path, path.read_bytes()))
-    sections = [section for elf in elves for section in elf.sections if section.allocated]
+    sections = [section for elf in elves_of(path) for section in elf.sections if section.allocated]
     written = [section for section in sections if section.writable]
     return SectionSizes(
         sum(section.size for section in sections if not section.writable),

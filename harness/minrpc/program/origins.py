@@ -15,6 +15,8 @@ from elftools.dwarf.ranges import BaseAddressEntry
 from minrpc.program.elf import LOCAL, SOURCE_FILE, Elf
 from minrpc.program.lines import source_path
 from minrpc.program.program import Program
+from minrpc.program.reading import reading
+from minrpc.program.walking import children
 
 _ADDRESS: Final = 0x03  # DW_OP_addr
 
@@ -29,6 +31,10 @@ class Origins:
 
     def __init__(self, program: Program) -> None:
         self._at: dict[int, str] = {}
+        with reading(program.name):
+            self._read(program)
+
+    def _read(self, program: Program) -> None:
         units: list[tuple[int, int, str]] = []
         by_name: dict[str, set[str]] = {}
         size = program.elf.bits // 8
@@ -76,7 +82,7 @@ def _range(die: DIE) -> tuple[int, int]:
 
 def _addresses(unit: CompileUnit, size: int) -> Iterator[int]:
     """Addresses of a source's functions and of its variables outside functions."""
-    for die in unit.get_top_DIE().iter_children():
+    for die in children(unit.get_top_DIE()):
         if die.tag == "DW_TAG_subprogram":
             yield from _starts(die, unit)
         elif die.tag == "DW_TAG_variable":

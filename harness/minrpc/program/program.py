@@ -21,6 +21,8 @@ from elftools.elf.elffile import ELFFile
 
 from minrpc.program.elf import FUNCTION, GLOBAL, HIDDEN, LOCAL, UNDEFINED, WEAK, Elf, Symbol
 from minrpc.program.lines import Line, LineTable, line_in
+from minrpc.program.reading import reads
+from minrpc.program.walking import below, children
 
 if TYPE_CHECKING:  # Types are read on first use: a device starts sooner without their reader.
     from minrpc.program.c_types import CType, Declarations, FunctionDeclaration, Variable
@@ -48,11 +50,11 @@ class Symbols:
 
 
 class Program:
-    """The ELF file `name` with this content. Raises NotElfError for another file."""
+    """The ELF file `name` with this content. Members raise ProgramFileError for a damaged file."""
 
     def __init__(self, name: str, content: bytes) -> None:
         self.name = name
-        self.elf = Elf(content)
+        self.elf = Elf(content, name)
         self.machine = self.elf.machine
         self._units: dict[int, Declarations] = {}
         self._returns: dict[str, list[int]] = {}
@@ -135,10 +137,12 @@ class Program:
         return [function.start for function in self.functions]
 
     @cached_property
+    @reads
     def lines(self) -> LineTable:
         """Source lines of all its code: takes seconds for a large program."""
         return LineTable(self.units())
 
+    @reads
     def line_at(self, address: int) -> Line | None:
         """The source line of the code at `address`; reads only its unit if there is a table of units."""
         with self._reading:
@@ -161,15 +165,17 @@ class Program:
             self._returns[name] = self._read_returns_from(name)
         return self._returns[name]
 
+    @reads
     def _read_returns_from(self, name: str) -> list[int]:
         return sorted(
             at
             for unit in self.units()
             if (called := {die.offset for die in _functions_of(unit) if _name(die) == name})
-            for die in unit.iter_DIEs()
+            for die in below(unit.get_top_DIE())
             for at in _return_of(die, called)
         )
 
+    @reads
     def function(self, name: str) -> FunctionDeclaration | None:
         """The function `name` with its types; None if it has no debug information."""
         address = self.symbols.addresses[name] & ~self.elf.machine_bit
@@ -227,7 +233,7 @@ class Program:
 
 
 def read_program(path: Path) -> Program:
-    """The program in the file, read once for as long as the file is the same. Raises NotElfError, OSError."""
+    """The program in the file, read once while the file is the same. Raises ProgramFileError, OSError."""
     found = path.stat()
     return _read(path, (found.st_mtime_ns, found.st_size, found.st_ino))
 
@@ -258,7 +264,7 @@ def _ranges(elf: Elf) -> Iterator[CodeRange]:
 
 
 def _functions_of(unit: CompileUnit) -> Iterator[DIE]:
-    return (die for die in unit.get_top_DIE().iter_children() if die.tag == "DW_TAG_subprogram")
+    return (die for die in children(unit.get_top_DIE()) if die.tag == "DW_TAG_subprogram")
 
 
 def _name(die: DIE) -> str:

@@ -25,7 +25,7 @@ def dots(records: Sequence[TimingRecord]) -> str:
 
 def _strip(record: TimingRecord) -> str:
     item = record.measurement
-    low, high = min(item.cycles_per_call), max(item.cycles_per_call)
+    low, high = min(item.ticks_per_call), max(item.ticks_per_call)
     label = f"<span><b>{escape(called(record))}</b> on {escape(record.platform)}</span>"
     if low == high:
         same = f"{len(item.samples)} repeats, all the same: {_time(item, low)}"
@@ -43,9 +43,9 @@ def _strip(record: TimingRecord) -> str:
 
 def _drawn(record: TimingRecord, begin: float, width: float) -> Iterator[str]:
     item = record.measurement
-    cycles = item.cycles_per_call
-    for number, value in list(enumerate(cycles, 1))[:: -(-len(cycles) // _MOST)]:
-        told = f"repeat {number} of {called(record)} on {record.platform}: {count(value)} cycles"
+    ticks = item.ticks_per_call
+    for number, value in list(enumerate(ticks, 1))[:: -(-len(ticks) // _MOST)]:
+        told = f"repeat {number} of {called(record)} on {record.platform}: {count(value)} ticks"
         yield (
             f'<i title="{escape(f"{told} ({_time(item, value)})")}" '
             f'style="left:{(value - begin) / width:.2%};'
@@ -53,5 +53,5 @@ def _drawn(record: TimingRecord, begin: float, width: float) -> Iterator[str]:
         )
 
 
-def _time(measurement: Measurement, cycles: float) -> str:
-    return quantity(measurement.clock.seconds(cycles), "s")
+def _time(measurement: Measurement, ticks: float) -> str:
+    return quantity(measurement.clock.seconds(ticks), "s")

@@ -52,7 +52,7 @@ def _of(record: TimingRecord) -> Iterator[Figure]:
         else (None, None)
     )
     yield Figure(
-        call, "latency", "ns", item.clock.seconds(item.typical_cycles) * 1e9, low, high, str(item.clock)
+        call, "latency", "ns", item.clock.seconds(item.typical_ticks) * 1e9, low, high, str(item.clock)
     )
     for name in _KEPT:
         if name in item.counters:
@@ -114,7 +114,7 @@ def _call(record: TimingRecord, total: float) -> dict[str, Any]:
     counters = {name: {"count": round(item.counter_per_call(name))} for name in item.counters}
     return {
         "Name": {"string": item.name},
-        "Argument Shapes": {"string": ", ".join(record.arguments)},
+        "Argument Shapes": {"string": ", ".join(record.measurement.arguments)},
         "Device": {"string": record.platform},
         "Count": {"count": 1},
         "Duration (us)": {"microseconds": microseconds},
@@ -125,7 +125,7 @@ def _call(record: TimingRecord, total: float) -> dict[str, Any]:
 
 def _microseconds(record: TimingRecord) -> float:
     item = record.measurement
-    return item.clock.seconds(item.typical_cycles) * 1e6
+    return item.clock.seconds(item.typical_ticks) * 1e6
 
 
 def _text(found: object) -> str:

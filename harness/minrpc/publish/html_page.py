@@ -13,6 +13,7 @@ from minrpc.publish import tables
 from minrpc.publish.boxes import areas, flame
 from minrpc.publish.differences import Differences, differences, folded, shown
 from minrpc.publish.dots import dots
+from minrpc.publish.history import histories, history_lines, history_table
 from minrpc.publish.markdown_page import headline
 from minrpc.publish.run_record import CallProfile, PlatformPart, RunRecord
 from minrpc.publish.tables import Cell, Long, Table
@@ -28,6 +29,10 @@ _CODE_PIXELS: Final = 120
 _FIRMWARE_PIXELS: Final = 420
 _SORTED: Final = 5
 """Smallest number of rows of a sortable table."""
+
+
+_SEARCHED: Final = 30
+"""Smallest number of rows of a table with a search."""
 
 
 def html_page(run: RunRecord, when: str, base: RunRecord | None = None) -> str:
@@ -72,6 +77,9 @@ def _sections(run: RunRecord) -> Iterator[tuple[str, str]]:
             if table.rows
         ]
         yield "Measurements", _table(tables.measurements(run)) + "".join(map(_folded, more))
+        past = histories(run.records)
+        if past:
+            yield "History", history_lines(past) + _table(history_table(past))
         yield "Repeats", dots(run.records)
     for part in run.platforms:
         for profile in part.profiles:
@@ -136,7 +144,9 @@ def _table(table: Table) -> str:
     rows = "".join(_row(row, table.head, kinds) for row in table.rows)
     single = " single" if len(table.rows) < _SORTED else ""
     notes = "".join(f"<p>{escape(note)}</p>" for note in table.notes)
+    search = '<input type="search" aria-label="Search the table" placeholder="Search">'
     return (
+        f"{search if len(table.rows) >= _SEARCHED else ''}"
         f'<div class="wide{single}"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
         f"{notes}"
     )

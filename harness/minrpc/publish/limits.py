@@ -106,11 +106,11 @@ def _value(limit: Limit, record: TimingRecord) -> float | None:
         return None if firmware is None else float(getattr(firmware, limit.what))
     match limit.what:
         case "time":
-            return item.clock.seconds(item.typical_cycles)
-        case "cycles" if "cycles" not in item.counters:
-            return item.typical_cycles
+            return item.clock.seconds(item.typical_ticks)
+        case "ticks":
+            return item.typical_ticks
         case "code":
-            return float(sum(record.code.values())) if record.code else None
+            return float(sum(record.code.symbols.values())) if record.code.symbols else None
     if limit.what in item.counters:
         return item.counter_per_call(limit.what)
     return _instructions_from_time(item) if limit.what == "instructions" else None
@@ -118,9 +118,9 @@ def _value(limit: Limit, record: TimingRecord) -> float | None:
 
 def _instructions_from_time(measurement: Measurement) -> float | None:
     """Instructions of a call, computed from its time without the timer's own: right within a tick."""
-    each = measurement.clock.cycles_per_instruction
+    each = measurement.clock.ticks_per_instruction
     shares = [
-        (sample.cycles - measurement.overhead.timer) / (sample.number or 1) for sample in measurement.samples
+        (sample.ticks - measurement.overhead.timer) / (sample.number or 1) for sample in measurement.samples
     ]
     return None if each is None else max(0.0, min(shares)) / float(each)
 
@@ -137,7 +137,7 @@ def _comparable_values(limit: Limit, base: TimingRecord, head: TimingRecord) -> 
         return None, new  # Cycles of two cores, or of a core and of the device's clock, do not compare.
     if limit.what == "instructions" and counted[0] != counted[1]:
         old, new = _instructions_from_time(before), _instructions_from_time(after) or 0.0
-    if limit.what in ("time", "cycles") and not counted[1]:
+    if limit.what in ("time", "ticks") and not counted[1]:
         share = timer_share(before, after)
         share = after.clock.seconds(share) if limit.what == "time" else share
     else:

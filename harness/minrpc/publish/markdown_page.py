@@ -10,6 +10,7 @@ from typing import Final
 
 from minrpc.publish import tables
 from minrpc.publish.differences import Differences, differences, folded, shown
+from minrpc.publish.history import histories, history_table
 from minrpc.publish.run_record import OUTCOMES, RunRecord
 from minrpc.publish.tables import Cell, Long, Table
 from minrpc.reports.markdown import table
@@ -40,10 +41,13 @@ def _parts(run: RunRecord, base: RunRecord | None) -> Iterator[str]:
     if failures.rows:
         few, rest = tables.split(failures, _FAILURES)
         yield _shown(few)
-        yield from (_folded(item) for item in (rest,) if item.rows)
+        if rest.rows:
+            yield _folded(rest)
         yield from _whole(few)
     if run.records:
         yield _shown(tables.measurements(run))
+        past = histories(run.records)
+        yield from (f"**History**\n\n{_shown(history_table(past))}" for _ in past[:1])
     yield from (_folded(item) for item in _looked_up(run) if item.rows)
 
 
@@ -53,7 +57,8 @@ def _changed(found: Differences) -> Iterator[str]:
     for item in shown(found):
         few, rest = tables.split(item, _FAILURES)
         yield f"**{few.title}**\n\n{_shown(few)}"
-        yield from (_folded(each) for each in (rest,) if each.rows)
+        if rest.rows:
+            yield _folded(rest)
     yield from map(_folded, folded(found))
 
 

@@ -43,13 +43,25 @@ for (const head of document.querySelectorAll("thead th")) {
   head.querySelector("button").addEventListener("click", () => sortBy(head));
 }
 
+// Rows without the searched text are hidden.
+for (const search of document.querySelectorAll("input[type=search]")) {
+  search.addEventListener("input", () => {
+    const wanted = search.value.toLowerCase();
+    for (const row of search.nextElementSibling.querySelectorAll("tbody tr")) {
+      row.hidden = !row.textContent.toLowerCase().includes(wanted);
+    }
+  });
+}
+
+const desktop = 800;
 const widths = new WeakMap();
 
 function fit(place) {
   if (widths.get(place) !== place.clientWidth) {
     widths.set(place, place.clientWidth);
     place.classList.remove("cards");
-    place.classList.toggle("cards", place.scrollWidth > place.clientWidth);
+    // On a desktop a wide table stays a table, and scrolls.
+    place.classList.toggle("cards", place.clientWidth < desktop && place.scrollWidth > place.clientWidth);
   }
 }
 

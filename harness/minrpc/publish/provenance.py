@@ -5,11 +5,10 @@ from __future__ import annotations
 
 import platform as machine
 import subprocess
+from functools import cache
 
 from minrpc.firmware import Firmware
-from minrpc.library.compiling import Compiled
-from minrpc.program.compiler import Compiler, compiler_of, compiler_of_object
-from minrpc.program.elf import Elf
+from minrpc.program.compiler import compiler_of
 from minrpc.reports.document import package_version
 from minrpc.sizes import program_sizes
 from minrpc.timing.record import FirmwareRecord
@@ -27,20 +26,6 @@ def firmware_record(firmware: Firmware, *, symbols: bool = False) -> FirmwareRec
         floating_point=firmware.floating_point,
         symbols=program_sizes(firmware.elf, files=False).by_symbol() if symbols else {},
     )
-
-
-def code_compiler(compiled: Compiled) -> Compiler:
-    """The compiler of loaded code, from its first source's debug information, with the caller's options."""
-    first = next((object_file for object_file in compiled.own_objects if object_file.suffix == ".o"), None)
-    if first is None:
-        return Compiler("", " ".join(compiled.options))
-    found = compiler_of_object(Elf(first.read_bytes()))
-    given = [
-        option
-        for option in compiled.options
-        if option not in found.flags.split() and not option.startswith("-O")
-    ]
-    return Compiler(found.name, " ".join([found.flags, *given]).strip())
 
 
 def platform_facts(firmware: Firmware) -> dict[str, str]:
@@ -64,6 +49,17 @@ def qemu_version(program: str) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return next(iter(ran.stdout.splitlines()), "")
+
+
+@cache
+def commit() -> str:
+    """The commit of this directory's work tree, with "+" if a file differs from it; "" if there is none."""
+    command = ["git", "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+"]
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return ran.stdout.strip() if ran.returncode == 0 else ""
 
 
 def about_here() -> dict[str, str]:

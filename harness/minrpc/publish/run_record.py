@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Final, Literal, get_args
 
 from minrpc.counters.call_tree import CallTree
+from minrpc.reports.decoding import decoded
 from minrpc.reports.document import document, parse, to_text
 from minrpc.timing.record import TimingRecord, content, from_content
 
@@ -15,7 +16,10 @@ COMMAND: Final = "report"
 """The command that writes the JSON."""
 
 
-OUTCOMES: Final = ("failed", "passed", "skipped", "xfailed", "xpassed")
+_TITLES: Final = 3
+_Bytes = Mapping[str, Mapping[str, int]]
+Outcome = Literal["failed", "passed", "skipped", "xfailed", "xpassed"]
+OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
 """Outcomes of tests, in pytest's order."""
 
 
@@ -24,17 +28,18 @@ class CallProfile:
     """The profile of one call.
 
     tree: instructions, or estimated cycles, by call. lines: place, text of the line, how many; most first.
-    unit: "instructions" or "cycles".
+    unit: "instructions" or "cycles". spread: excess of the most possible cycles over these.
     """
 
     call: str
     tree: CallTree
     lines: Sequence[tuple[str, str, int]] = ()
     unit: str = "instructions"
+    spread: int = 0
 
     @property
     def unit_title(self) -> str:
-        """The unit for readers: a page also has cycles of the device's clock."""
+        """The unit for readers: cycles are a core's, estimated."""
         return "core cycles" if self.unit == "cycles" else self.unit
 
 
@@ -64,7 +69,7 @@ class Tested:
 
     test: str
     platform: str
-    outcome: str
+    outcome: Outcome
     took_s: float
     text: str = ""
 
@@ -102,20 +107,38 @@ class RunRecord:
         return to_text(document(COMMAND, self.content(), passed=self.passed))
 
 
+def joined(runs: Sequence[RunRecord], title: str = "") -> RunRecord:
+    """All parts of several runs; of a platform, the facts and sizes of the last, and the profiles of all.
+
+    title: by default the runs' own, each once.
+    """
+    parts: dict[str, PlatformPart] = {}
+    for part in (part for run in runs for part in run.platforms):
+        earlier = parts.get(part.platform, part)
+        profiles = {(each.call, each.unit): each for each in (*earlier.profiles, *part.profiles)}
+        loaded = {**earlier.loaded, **part.loaded}
+        parts[part.platform] = replace(part, profiles=list(profiles.values()), loaded=loaded)
+    titles = list(dict.fromkeys(run.title for run in runs))
+    more = f" and {len(titles) - _TITLES} more" if len(titles) > _TITLES else ""
+    return RunRecord(
+        title=title or ", ".join(titles[:_TITLES]) + more,
+        about={name: text for run in runs for name, text in run.about.items()},
+        records=[record for run in runs for record in run.records],
+        platforms=list(parts.values()),
+        tests=[test for run in runs for test in run.tests],
+    )
+
+
 def run_of(text: str) -> RunRecord:
     """The run from JSON of `RunRecord.to_json` or `minrpc time --json`. Raises ValueError with the reason."""
-    found = parse(text, COMMAND, "time")
-    records = from_content(found)
-    try:
-        return RunRecord(
-            title=found.get("title") or "Measurements",
-            about=dict(found.get("about", {})),
-            records=records,
-            platforms=[_platform_of(platform) for platform in found.get("platforms", [])],
-            tests=[Tested(**test) for test in found.get("tests", [])],
-        )
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"an entry in it is damaged: {error}") from error
+    read = decoded(_Content, found := parse(text, COMMAND, "time"))
+    return RunRecord(
+        title=read.title or "Measurements",
+        about=read.about,
+        records=from_content(found),
+        platforms=[part.part() for part in read.platforms],
+        tests=read.tests,
+    )
 
 
 def _platform(platform_part: PlatformPart) -> dict[str, Any]:
@@ -128,6 +151,7 @@ def _platform(platform_part: PlatformPart) -> dict[str, Any]:
                 "tree": {name: list(getattr(profile.tree, name)) for name in _TREE},
                 "lines": [list(line) for line in profile.lines],
                 "unit": profile.unit,
+                "spread": profile.spread,
             }
             for profile in platform_part.profiles
         ],
@@ -140,21 +164,46 @@ def _platform(platform_part: PlatformPart) -> dict[str, Any]:
 _TREE: Final = ("names", "parents", "own", "calls")
 
 
-def _platform_of(found: Mapping[str, Any]) -> PlatformPart:
-    profiles = [
-        CallProfile(
-            profile["call"],
-            CallTree(**{name: profile["tree"][name] for name in _TREE}),
-            [(place, text, count) for place, text, count in profile["lines"]],
-            profile.get("unit", "instructions"),
-        )
-        for profile in found["profiles"]
-    ]
-    return PlatformPart(
-        found["platform"],
-        dict(found["facts"]),
-        profiles,
-        found["flash_bytes"],
-        found["ram_bytes"],
-        found.get("loaded_bytes", {}),
-    )
+@dataclass(frozen=True)
+class _ProfileEntry:
+    call: str
+    tree: CallTree
+    lines: Sequence[tuple[str, str, int]]
+    unit: Literal["instructions", "cycles"] = "instructions"
+    spread: int = 0
+
+    def __post_init__(self) -> None:
+        sizes = {len(getattr(self.tree, name)) for name in _TREE}
+        if (
+            sizes == {0}
+            or len(sizes) > 1
+            or any(up >= node for node, up in enumerate(self.tree.parents) if node)
+        ):
+            raise ValueError("its tree of calls has no root, or a node before its caller, or not all numbers")
+
+
+@dataclass(frozen=True)
+class _PartEntry:
+    """The keys of a platform in a file."""
+
+    platform: str
+    facts: Mapping[str, str]
+    profiles: Sequence[_ProfileEntry]
+    flash_bytes: _Bytes
+    ram_bytes: _Bytes
+    loaded_bytes: _Bytes = field(default_factory=dict)
+
+    def part(self) -> PlatformPart:
+        profiles = [CallProfile(**vars(each)) for each in self.profiles]
+        sizes = (self.flash_bytes, self.ram_bytes, self.loaded_bytes)
+        return PlatformPart(self.platform, self.facts, profiles, *sizes)
+
+
+@dataclass(frozen=True)
+class _Content:
+    """The keys of a file beside its measurements."""
+
+    title: str = ""
+    about: Mapping[str, str] = field(default_factory=dict)
+    platforms: Sequence[_PartEntry] = ()
+    tests: Sequence[Tested] = ()

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from minrpc.counters.call_tree import CallTree, Row
-from minrpc.counters.profile import CALLING
+from minrpc.counters.profile import APART, CALLING, inclusive_of
 from minrpc.publish.run_record import CallProfile, PlatformPart, RunRecord, Tested
-from minrpc.timing.markdown import counter_title
+from minrpc.timing.markdown import INCLUSIVE, counter_title, inclusive_text
 from minrpc.timing.measurement import MemoryUse
 from minrpc.timing.record import TimingRecord
 from minrpc.timing.units import count, quantity
 
 _TOP: Final = 12
-_COUNTERS: Final = ("cycles", "branches", "loads", "stores", "cache_misses")
+_COUNTERS: Final = ("instructions", "cycles", "branches", "loads", "stores", "cache_misses")
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _BINS: Final = 24
 _EMPTY: Final = "·"
@@ -63,12 +63,14 @@ def called(record: TimingRecord) -> str:
 
 
 def measurements(run: RunRecord) -> Table:
-    """A line for each call on each platform: times, counters, memory."""
+    """A line for each call on each platform, a call's platforms together: times, counters, memory."""
     found: set[str] = {name for record in run.records for name in record.measurement.counters}
     names = [name for name in _COUNTERS if name in found]
-    head = ["call", "platform", "time", "cycles", "instructions", *(counter_title(name) for name in names)]
+    head = ["call", "platform", "time", "ticks", *INCLUSIVE.values(), *map(counter_title, names)]
     head += ["stack", "heap"]
-    rows = [_measured(record, names) for record in run.records]
+    calls = {record.call: place for place, record in reversed(list(enumerate(run.records)))}
+    ordered = sorted(run.records, key=lambda record: calls[record.call])
+    rows = [_measured(record, names) for record in ordered]
     notes = dict.fromkeys(f"Core cycles are an {record}" for record in map(_estimate, run.records) if record)
     return _without_empty(Table("Measurements", head, rows, range(2, len(head)), list(notes)))
 
@@ -81,13 +83,12 @@ def _measured(record: TimingRecord, names: Sequence[str]) -> list[str]:
     item = record.measurement
     counters = item.counters
     counted = [count(item.counter_per_call(name), 1) if name in counters else "" for name in names]
-    instructions = item.counter_per_call("instructions") if "instructions" in counters else item.instructions
     return [
         called(record),
         record.platform,
-        quantity(item.clock.seconds(item.typical_cycles), "s"),
-        count(item.typical_cycles, 1),
-        "" if instructions is None else count(instructions, 1),
+        quantity(item.clock.seconds(item.typical_ticks), "s"),
+        count(item.typical_ticks, 1),
+        *(inclusive_text(item, name) if name in item.inclusive else "" for name in INCLUSIVE),
         *counted,
         *_needed(item.memory),
     ]
@@ -131,6 +132,7 @@ def counters(run: RunRecord) -> Table:
 
 def statistics(run: RunRecord) -> Table:
     """Confidence and spread of the times."""
+    measured = [record.measurement for record in run.records]
     rows = []
     for record in run.records:
         item = record.measurement
@@ -146,12 +148,14 @@ def statistics(run: RunRecord) -> Table:
                 count(summary.min, 1),
                 count(summary.max, 1),
                 f"{count(interval.low, 1)} to {count(interval.high, 1)}" if interval else "not known",
-                histogram(item.cycles_per_call),
+                histogram(item.ticks_per_call),
             ]
         )
     head = ["call", "platform", "clock", "repeats of calls", "median", "MAD", "min", "max"]
     head += ["95 % interval", "spread"]
-    return Table("Statistics, in cycles per call", head, rows, range(4, 8))
+    alone = any(item.clock.mode == "wall" and item.processes == 1 for item in measured)
+    note = "On the host's clock the interval holds in this process only: another's median may lie outside."
+    return Table("Statistics, in ticks per call", head, rows, range(4, 8), [note] if alone else [])
 
 
 def histogram(values: Sequence[float]) -> str:
@@ -193,9 +197,9 @@ def firmwares(run: RunRecord) -> Table:
 def own_compilers(run: RunRecord) -> Table:
     """Compilers of the user's code."""
     rows = [
-        [called(record), record.platform, record.code_compiler, record.code_flags]
+        [called(record), record.platform, record.code.compiler, record.code.flags]
         for record in run.records
-        if record.code_compiler
+        if record.code.compiler
     ]
     return Table("Compiler of your code", ["call", "platform", "compiler", "flags"], rows)
 
@@ -238,8 +242,8 @@ def own_code(run: RunRecord) -> Mapping[str, Mapping[str, Mapping[str, int]]]:
         for name, sizes in part.loaded.items():
             found.setdefault(part.platform, {})[name] = sizes
     for record in run.records:
-        if record.code:
-            found.setdefault(record.platform, {})[record.measurement.name] = record.code
+        if record.code.symbols:
+            found.setdefault(record.platform, {})[record.measurement.name] = record.code.symbols
     return found
 
 
@@ -279,12 +283,16 @@ def own_tree(profile: CallProfile) -> CallTree:
 def profile_tables(profile: CallProfile) -> Iterator[Table]:
     """Tables of a profile: by function and by line."""
     tree = own_tree(profile)
-    total = tree.total
+    total = inclusive_of(tree)
+    rows = [row for row in tree.rows() if row.name not in APART]
+    most = f" to {total + profile.spread:,}" if profile.spread else ""
+    notes = [f"Apart from these, {tree.total - total:,} for calling it, and for interrupts."]
     yield Table(
-        f"{total:,} {profile.unit_title} by function",
+        f"{total:,}{most} {profile.unit_title} by function",
         ["function", "own", "share", "with callees", "calls"],
-        [_row(row, total) for row in tree.rows()],
+        [_row(row, total) for row in rows],
         (1, 2, 3, 4),
+        [*notes, "Each row has the least."] if most else notes,
     )
     if profile.lines:
         lines = [[place, text, f"{each:,}", f"{each / total:.1%}"] for place, text, each in profile.lines]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -12,15 +13,17 @@ from typing import Any, Final
 from minrpc.errors import BuildError, HarnessError
 
 FORMAT: Final = "minrpc"
-VERSION: Final = 2
+VERSION: Final = 3
 """Version of the envelope and its content: grows when a key changes its meaning or goes."""
 
+CHECKSUM: Final = "checksum"
 PACKAGE: Final = "minrpc-harness"
 UNITS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "_s": "seconds",
         "_bytes": "bytes of 8 bits",
-        "_cycles": "counts of the device's clock",
+        "_ticks": "ticks of the device's clock",
+        "_cycles": "cycles of a core, estimated",
         "_hz": "counts a second",
         "_ppm": "parts in a million",
         "_ratio": "1",
@@ -47,7 +50,7 @@ def document(
     passed: whether the command ended with 0.
     failure: the reason why there is no result.
     """
-    return {
+    made = {
         "format": FORMAT,
         "version": VERSION,
         "command": command,
@@ -58,6 +61,13 @@ def document(
         "failure": failure_json(failure) if failure is not None else None,
         **content,
     }
+    return sealed(made)
+
+
+def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The content with a checksum of its other keys and their values, in their order."""
+    rest = {key: value for key, value in content.items() if key != CHECKSUM}
+    return {**rest, CHECKSUM: hashlib.sha256(json.dumps(rest).encode()).hexdigest()[:16]}
 
 
 def failure_json(error: HarnessError) -> dict[str, Any]:
@@ -77,8 +87,9 @@ def failure_json(error: HarnessError) -> dict[str, Any]:
 
 
 def to_text(content: Mapping[str, Any]) -> str:
-    """The document as the text of a file."""
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    """The document as the text of a file; a byte of a name that is no UTF-8 is escaped as JSON does."""
+    text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def parse(text: str, command: str, *others: str) -> dict[str, Any]:
@@ -90,10 +101,15 @@ def parse(text: str, command: str, *others: str) -> dict[str, Any]:
         found = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"it is not JSON: {error}") from error
+    except RecursionError as error:
+        raise ValueError("it is not JSON of this program: its lists are too deep") from error
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise ValueError(f"`minrpc {command} --json` did not write it")
     if found.get("version") != VERSION:
         raise ValueError(f"it is of version {found.get('version')}, this program reads {VERSION}")
     if found.get("command") not in (command, *others):
         raise ValueError(f"`minrpc {found.get('command')} --json` wrote it, not `minrpc {command} --json`")
+    if found.get(CHECKSUM, "") not in ("", sealed(found)[CHECKSUM]):
+        step = f"take out the key {CHECKSUM} if it was edited on purpose"
+        raise ValueError(f"its content is not the written content, by its checksum; {step}")
     return found

@@ -7,6 +7,7 @@ a word counts only if its call enters the function whose caller is wanted.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -15,6 +16,9 @@ from minrpc.program.program import CodeRange
 from minrpc.running.instructions import LONGEST_CALL, CallInstruction, call_before
 
 _VENEER: Final = "_veneer"
+# The compiler's library jumps here for a divisor of 0, and leaves no return address; the function faults.
+DIVIDES_BY_ZERO: Final = re.compile(r"(?:__wrap_)?__aeabi_[il]div0")
+_DIVIDES: Final = re.compile(r"__aeabi_u?[il]div(?:mod)?")
 # The runtime and its port, which call the user's functions: by their directories; without debug information,
 # by their functions' prefix.
 _RUNTIME_DIRECTORIES: Final = ("/zephyr-app/runtime/", "/zephyr-app/ports/")
@@ -111,7 +115,9 @@ def _enters(image: Image, call: CallInstruction, function: CodeRange) -> bool:
         return False
     entered = image.function_at(_even(image, call.target))
     return entered is not None and (
-        entered == function or (_VENEER in entered.name and function.name in entered.name)
+        entered == function
+        or (_VENEER in entered.name and function.name in entered.name)
+        or bool(DIVIDES_BY_ZERO.match(function.name) and _DIVIDES.search(entered.name))
     )
 
 

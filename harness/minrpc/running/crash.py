@@ -14,18 +14,23 @@ from minrpc.counters.image import ANYWHERE, Image
 from minrpc.errors import STACK_RAN_OUT
 from minrpc.firmware.firmware import Firmware
 from minrpc.program.program import CodeRange
-from minrpc.running.backtrace import Backtrace, trace
+from minrpc.running.backtrace import DIVIDES_BY_ZERO, Backtrace, trace
 from minrpc.running.instructions import writes, x86_cause
 from minrpc.running.last_words import LastWords, ProgramEnd
 
 _NULL: Final = 4096
 _ZEPHYRS_STACK: Final = "CONFIG_MINRPC_STACK_SIZE"
-# Functions that raise a fault for a division by zero, on cores without a divider.
-_DIVISION: Final = re.compile(r"__aeabi_[il]div0")
+_WRONG_STACK_POINTER: Final = (
+    "as of longjmp with a buffer that setjmp has not filled, or of a write over saved registers"
+)
+# Far more than any function's frame, in bytes.
+_FARTHEST: Final = 64 << 20
+_CODE_BITS: Final = 47  # Processes on x86-64 have addresses of 47 bits.
+_PAGE: Final = 4096
 # Functions to leave out of the user's callers: the runtime's callers of loaded functions, and libgcc's
 # divisions.
 _NOT_THE_USERS: Final = re.compile(
-    r"minrpc_(?:t\d+|fits)\b.*|\(.*\)|__aeabi_[il]div0|__u?divsi3|__aeabi_u?idiv.*"
+    r"minrpc_(?:t\d+|fits)\b.*|\(.*\)|(?:__wrap_)?__aeabi_u?[il]div.*|__u?(?:div|mod|divmod)[sd]i[34]"
 )
 _REGISTERS: Final = {
     "EM_ARM": (r"\bR15=([0-9a-f]{8})", r"\bR13=([0-9a-f]{8})", r"\bR14=([0-9a-f]{8})"),
@@ -68,19 +73,50 @@ def explain(words: LastWords, image: Image, firmware: Firmware | None, called: s
     users = _users(image, found, firmware)
     if words.ended is not None:
         return _program_end(words.ended, users, firmware)
+    if _has_wrong_stack_pointer(words, image):
+        return _wrong_stack_pointer(words.values["sp"], image, found, users, firmware, called)
     lost_return = None if words.overflow else _lost_return(words, image, found, pc)
     if lost_return is not None:
         return _returned_nowhere(lost_return, image, found, users, called)
     where = _where(image, found, firmware)
-    division = found.function is not None and _DIVISION.match(found.function.name)
-    if users and found.function is not None and _NOT_THE_USERS.match(found.function.name):
-        where, users = users[0], users[1:]
+    division = found.function is not None and DIVIDES_BY_ZERO.match(found.function.name)
+    if found.function is not None and _NOT_THE_USERS.match(found.function.name):
+        where, users = (users[0], users[1:]) if users else (called if division else where, users)
     cause = "divided by zero" if division else _cause(words, image, pc)
-    own = found.own_code
+    own = found.own_code and not division
+    if not where and not users and called:
+        where = f"{called}, or in a function that it called"
     callers = (*(f"called by {line}" for line in users), *([OWN_CODE] if own else []))
     if words.overflow:
         return Explanation(_overflow(words, image, where), callers, own)
     return Explanation(f"{cause}, in {where}" if where else cause, callers, own)
+
+
+def _has_wrong_stack_pointer(words: LastWords, image: Image) -> bool:
+    """True if the stack pointer is too far from the stack for any overflow; in a process, if no memory is
+    there."""
+    sp = words.values.get("sp")
+    if sp is None:
+        return False
+    low, high = image.stack
+    if (low, high) != ANYWHERE and low < high:  # A program may have further stacks.
+        return not low - _FARTHEST <= sp <= high + (0 if words.overflow else _FARTHEST)
+    if "SIG" not in words.text or words.overflow:
+        return False
+    touched = None if words.address is None else words.address // _PAGE
+    return not 0 < sp < 1 << _CODE_BITS or touched in (sp // _PAGE, (sp - 1) // _PAGE)
+
+
+def _wrong_stack_pointer(
+    sp: int, image: Image, found: Backtrace, users: Sequence[str], firmware: Firmware | None, called: str
+) -> Explanation:
+    """Explains a stack pointer that points to no stack."""
+    where = _where(image, found, firmware) if found.function is not None else ""
+    if not where and called:
+        where = f"{called}, or in a function that it called"
+    place = f", in {where}" if where else ""
+    callers = (f"called by {line}" for line in users if line != where)
+    return Explanation(f"the stack pointer is wrong: 0x{sp:x}{place}", (_WRONG_STACK_POINTER, *callers))
 
 
 def _lost_return(words: LastWords, image: Image, found: Backtrace, pc: int | None) -> str | None:
@@ -90,8 +126,7 @@ def _lost_return(words: LastWords, image: Image, found: Backtrace, pc: int | Non
         return None
     if found.function is not None and _THUNK.fullmatch(found.function.name) and found.address is not None:
         return "with registers of its caller changed"
-    code = image.function_at(pc & ~1 if image.machine == "EM_ARM" else pc)
-    if code is not None:
+    if not _has_no_code(image, pc):
         returns = image.machine in _X86 and image.bytes_at(pc, 1) == _X86_RETURN
         return "to an address that no memory can have" if returns else None
     if "SIG" in words.text and words.address != pc:
@@ -175,6 +210,10 @@ def _overflow(words: LastWords, image: Image, where: str) -> str:
 
 def _cause(words: LastWords, image: Image, pc: int | None) -> str:
     address = words.address
+    to = words.values.get("pc")
+    reached = address == to or (address is None and "SIG" not in words.text)
+    if to is not None and reached and _has_no_code(image, to):
+        return f"a jump to 0x{to:x}: {'a null pointer' if to < _NULL else 'no code there'}"
     if image.machine == "EM_386" and address is None and not words.cause and pc is not None:
         # Zephyr was built without the dump of the exception.
         cause = x86_cause(image.bytes_at(pc, 2))
@@ -188,6 +227,10 @@ def _cause(words: LastWords, image: Image, pc: int | None) -> str:
         wrote = writes(image.machine, image.bytes_at(pc & ~1, 4))
     verb = {True: "wrote to", False: "read from", None: "accessed"}[wrote]
     return f"{verb} 0x{address:x}: {_what_is_at(address, image)}"
+
+
+def _has_no_code(image: Image, address: int) -> bool:
+    return image.function_at(address & ~1 if image.machine == "EM_ARM" else address) is None
 
 
 def _what_is_at(address: int, image: Image) -> str:

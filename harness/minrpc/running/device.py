@@ -19,12 +19,14 @@ from minrpc.errors import (
     EmulatorExitedError,
     HarnessError,
     LinkClosedError,
-    ResetError,
     SessionTerminatedError,
 )
 from minrpc.firmware.firmware import Firmware
-from minrpc.host.deadline import Clock, Deadline
+from minrpc.host.deadline import Clock, Deadline, ProcessClock
 from minrpc.host.process import TextTail, describe_status, exited_within, stop_group
+from minrpc.host.wall import program_of
+from minrpc.replay import MemoryCheck
+from minrpc.rtl import Recording
 from minrpc.running.board import can_reset, come_back, reset_board
 from minrpc.running.crash import Registers, explain, hang, parse_registers, stack_words
 from minrpc.running.last_words import last_words, place_told
@@ -35,7 +37,7 @@ from minrpc.running.shared_memory import SharedMemory
 from minrpc.targets import Icount, Platform, Target, Timing
 from minrpc.targets.target import UNKNOWN_BOARD
 from minrpc.timing.clock import Timebase
-from minrpc.transport import Transport, is_tcp, processes_with_open
+from minrpc.transport import FdTransport, Transport, is_tcp, processes_with_open
 
 # Seconds until an emulator that was asked to end is killed: it only has to leave its main loop.
 _QUIT_S: Final = 5.0
@@ -45,6 +47,10 @@ _HANG_UP_S: Final = 0.5
 _EXIT_S: Final = 2.0
 # QEMU's monitor commands for a machine that does not answer.
 _LOOK_S: Final = 2.0
+_RESET_S: Final = 10.0
+_NO_RESET: Final = (
+    "it may still run: reset the board; reset_line or reset_command in minrpc.toml would reset it"
+)
 _STACK_WORDS: Final = 512
 _OUTPUT_LINES: Final = 6
 
@@ -64,7 +70,11 @@ class RunningDevice:
     output_tail: the emulator's own output.
     memory: device memory that this process shares; None if there is none.
     counters: counters of the guest in QEMU, if it was started with them.
+    recording: calls on a core's RTL, cycle by cycle.
+    access_check: records and judges calls in QEMU, if it was started with it.
     lease: the right to use the board; None for a device that was started here.
+    hangs: True if a function on a board has not returned, and the next session begins with a reset.
+    spawn_again: starts another process of the same program, with a link; None if an emulator runs it.
     """
 
     name: str
@@ -80,7 +90,11 @@ class RunningDevice:
     qmp: Qmp | None = None
     memory: SharedMemory | None = None
     counters: QemuCounters | None = None
+    recording: Recording | None = None
+    access_check: MemoryCheck | None = None
     lease: Lease | None = None
+    spawn_again: Callable[[], tuple[subprocess.Popen[bytes], FdTransport]] | None = None
+    hangs: bool = field(default=False, init=False)
     _stopped: bool = field(default=False, init=False)
     _ended: EmulatorExitedError | None = field(default=None, init=False)
 
@@ -118,9 +132,38 @@ class RunningDevice:
         return self.process is None or self.process.poll() is None
 
     def check(self) -> None:
-        """Raise EmulatorExitedError when the process has ended by itself."""
-        if not self._stopped and not self.alive():
+        """Raise EmulatorExitedError when the process has ended by itself and no request has reported that."""
+        if not self._stopped and not self.alive() and self._ended is None:
             raise self._exited()
+
+    def start_again(self) -> str:
+        """Does the same as `Owner.start_again`. A board is reset before the next session."""
+        if self.process is None:
+            self.hangs = self.can_reset
+            return "the board is reset before the next session" if self.hangs else _NO_RESET
+        if self._stopped or (self.qmp is not None and not self.alive()) or self._was_ended():
+            return ""
+        try:
+            self.reset(Deadline("reset", _RESET_S, self.clock))
+        except HarnessError:
+            return ""
+        self._ended = None
+        return "it was started again: arrays, functions and libraries are gone"
+
+    def _was_ended(self) -> bool:
+        """True if the process was killed from outside, or because this side has closed the link."""
+        assert self.process is not None
+        link = self.transport
+        closed = isinstance(link, FdTransport) and link.fileno() < 0
+        return closed or self.process.poll() in (-signal.SIGKILL, -signal.SIGTERM)
+
+    def link_for_session(self, deadline: Deadline) -> Transport | None:
+        """Does the same as `Owner.link_for_session`. Raises as `reset` does."""
+        if not self.hangs:
+            return None
+        before = self.transport
+        self.reset(deadline)
+        return None if self.transport is before else self.transport
 
     def link_after_restart(self, deadline: Deadline) -> Transport | None:
         """Opens the board's link again after a restart closed it; None for a device that runs on this
@@ -174,11 +217,8 @@ class RunningDevice:
     def note_code(self, base: int, size: int, name: str, program: bytes) -> None:
         """Register loaded code, as `QemuCounters.note_code` does, so that a crash in it is reported with its
         lines."""
-        image = self._image
-        if image is None:
-            return
-        kept = [code for code in image.loaded if code.base + code.size <= base or base + size <= code.base]
-        image.loaded = [*kept, LoadedCode(base, size, name, program)]
+        if self.image is not None:
+            self.image.note_code(LoadedCode(base, size, name, program))
 
     def peek(self, address: int, nbytes: int) -> bytes | None:
         """The bytes at `address`, of an emulator that shares its memory or of a process; None for other
@@ -198,85 +238,107 @@ class RunningDevice:
     @cached_property
     def _process_memory(self) -> ProcessMemory | None:
         is_process = self.process is not None and self.platform.starts == "process"
-        return ProcessMemory(self.process.pid) if self.process is not None and is_process else None
+        return ProcessMemory(program_of(self.process)) if self.process is not None and is_process else None
+
+    def place_of(self, address: int) -> str:
+        """Function, file and line of the code at `address`, also of loaded code."""
+        return f"0x{address:x}" if self.image is None else self.image.place_of(address)
 
     @cached_property
-    def _image(self) -> Image | None:
+    def image(self) -> Image | None:
         """The program that runs; None if unknown."""
         elf = self.firmware.elf if self.firmware is not None else self.target.elf
         return Image(elf) if elf is not None else None
 
     def _explain_crash(self, error: HarnessError) -> None:
         """Put the explanation of the device's last words, if any, in front."""
-        words = last_words(error.console_tail or "")
-        if words is None or self._image is None:
+        words = last_words(error.console_tail or (self.output if self.platform.starts == "rtl" else ""))
+        if words is None or self.image is None:
             return
-        explained = explain(words, self._image, self.firmware, (error.stage or "").partition("call ")[2])
+        explained = explain(words, self.image, self.firmware, (error.stage or "").partition("call ")[2])
         error.args = (f"{explained.reason}; {error.message}",)
         error.details = (*explained.callers, *error.details)
         error.own_code = explained.own_code
         step = "correct that line" if not explained.own_code else "look for writes past an array"
-        error.next_step = f"{step}, then open the device again"
+        error.next_step = f"{step}, then load it again"
+        if self.platform.starts == "rtl" and "the core does not have" in explained.reason:
+            error.next_step = "the code is RV32IMC: give the core multiplication, division, compressed code"
 
     def _where_it_hangs(self) -> list[str]:
         """The processor's present place, from QEMU or the process; nothing if neither can be asked."""
-        if self._image is None:
+        if self.image is None:
             return []
         if self.qmp is None:
-            return self._where_process_hangs(self._image)
+            return self._where_process_hangs(self.image)
         deadline = Deadline("look where it hangs", _LOOK_S, self.clock)
         try:
             self.qmp.execute("stop", deadline)
-            registers = parse_registers(self._image.machine, self._monitor("info registers", deadline))
+            registers = parse_registers(self.image.machine, self.monitor("info registers", deadline))
             if registers is None:
                 return []
-            size = 8 if self._image.wide else 4
-            letter = "g" if self._image.wide else "w"
+            size = 8 if self.image.wide else 4
+            letter = "g" if self.image.wide else "w"
             command = f"x /{_STACK_WORDS}{letter}x 0x{registers.sp:x}"
-            stack = list(stack_words(self._monitor(command, deadline), size))
-            return hang(registers, stack, self._image, self.firmware)
+            stack = list(stack_words(self.monitor(command, deadline), size))
+            return hang(registers, stack, self.image, self.firmware)
         except HarnessError:
             return []
         finally:
             self.qmp.send("cont")
 
     def _where_process_hangs(self, image: Image) -> list[str]:
-        """The present place of the posix port's program: its handler of SIGURG prints it."""
-        if self.process is None or self.console_tail is None or self.platform.port != "posix":
+        """The present place of the posix port's program, or of a core's: its handler of SIGURG prints it."""
+        tail = self.output_tail if self.platform.starts == "rtl" else self.console_tail
+        answers = self.platform.starts == "rtl" or self.platform.port == "posix"
+        if self.process is None or tail is None or not answers:
             return []
-        position, text, end = self.console_tail.position, "", time.monotonic() + _LOOK_S
+        position, text, end = tail.position, "", time.monotonic() + _LOOK_S
         self.process.send_signal(signal.SIGURG)
         while (place := place_told(text)) is None:
-            new, position = self.console_tail.since(position, end - time.monotonic())
-            if not new:
+            new, position = tail.since(position, end - time.monotonic())
+            if not new or time.monotonic() > end:
                 return []
             text += new.decode("ascii", "replace")
         pc, callers = place
         return hang(Registers(pc, 0, None), callers, image, self.firmware)
 
-    def _monitor(self, command: str, deadline: Deadline) -> str:
+    def monitor(self, command: str, deadline: Deadline) -> str:
         """The output of QEMU's human monitor for `command`."""
         assert self.qmp is not None
         return str(self.qmp.execute("human-monitor-command", deadline, **{"command-line": command}))
 
     def reset(self, deadline: Deadline) -> None:
-        """Reset the machine, as its reset button does: under QEMU, or a board with a reset command or line.
+        """Reset the machine, as its reset button does: under QEMU, or a board with a reset command or line. A
+        process is ended and started again.
 
         Its sessions are gone, and a board's link may be, too: `connect` again. Raises ResetError if it can't
-        be reset or the reset failed; PortGoneError, DeadlineError.
+        be reset or the reset failed; PortGoneError, DeadlineError, EmulatorExitedError.
         """
+        self.hangs = False
         if self.qmp is not None:
             self.qmp.execute("system_reset", deadline)
         elif self.process is None:
             self.transport = reset_board(self.target, self.transport, deadline)
         else:
-            step = "use the device's own reset function"
-            raise ResetError(f"{self.name} has no reset line", stage="reset", next_step=step)
+            self._spawn_again(self.process)
+
+    def _spawn_again(self, process: subprocess.Popen[bytes]) -> None:
+        assert self.spawn_again is not None
+        assert isinstance(self.transport, FdTransport)
+        stop_group(process)
+        if self._process_memory is not None:
+            self._process_memory.close()
+        self.__dict__.pop("_process_memory")
+        self.process, link = self.spawn_again()
+        self.transport.go_on(link)
+        self.clock = ProcessClock(program_of(self.process))
+        for tail in self._tails():
+            tail.go_on(self.process, _EXIT_S)
 
     @property
     def can_reset(self) -> bool:
         """True if the device can be reset."""
-        return self.qmp is not None or (self.process is None and can_reset(self.target))
+        return self.process is not None or can_reset(self.target)
 
     def stop(self) -> None:
         """End it and everything it started, and close the link. A second call does nothing."""
@@ -290,12 +352,15 @@ class RunningDevice:
             stop_group(self.process, _QUIT_S if self._quit() else _HANG_UP_S)
         if self.qmp is not None:
             self.qmp.close()
-        if self.memory is not None:
-            self.memory.close()
+        for shared in (self.memory, self.recording):
+            if shared is not None:
+                shared.close()
         if self._process_memory is not None:
             self._process_memory.close()
         if self.counters is not None:
             self.counters.close()
+        if self.access_check is not None:
+            self.access_check.recorder.close()
         for tail in self._tails():
             tail.close(_EXIT_S)
 

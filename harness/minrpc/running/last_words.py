@@ -182,11 +182,12 @@ def last_words(console: str) -> LastWords | None:
     after = _CALLERS.search("\n".join(lines[index:]))
     # The message may be there twice: from the console, and from the link.
     first = next(at for at in near if lines[at].endswith(found[0]))
+    earlier = max((at + 1 for at in near if at < first), default=0)
     return LastWords(
         found[0],
         {name: int(text, 0) for name, text in _VALUE.findall(found[0])},
         tuple(int(word, 16) for word in after[1].split()) if after else (),
-        "\n".join(lines[max(0, first - _DUMP_LINES) : first]),
+        "\n".join(lines[max(earlier, first - _DUMP_LINES) : first]),
     )
 
 

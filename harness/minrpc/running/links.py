@@ -6,9 +6,12 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from minrpc.errors import HarnessError
+from minrpc.host import wall
 from minrpc.targets import Link
 from minrpc.transport import FdTransport, SocketTransport, set_raw
 
@@ -52,6 +55,19 @@ def open_pair(kind: Link) -> LinkPair:
     return _socket_pair() if kind == "socket" else _pty_pair()
 
 
+@contextmanager
+def pair_for_process(kind: Link) -> Iterator[LinkPair]:
+    """A new link for a process that the block starts, which then alone has the device's end. An error in the
+    block closes both ends."""
+    pair = open_pair(kind)
+    try:
+        yield pair
+    except BaseException:
+        pair.close()
+        raise
+    pair.release_device_end()
+
+
 def _pty_pair() -> LinkPair:
     try:
         master, slave = os.openpty()
@@ -62,8 +78,10 @@ def _pty_pair() -> LinkPair:
             next_step='mount devpts on /dev/pts (`mount -t devpts devpts /dev/pts`), or use link="socket"',
         ) from error
     set_raw(slave)
-    path = os.ttyname(slave)
-    return LinkPair(FdTransport(master, f"pty {path}"), slave, path)
+    name = os.ttyname(slave)
+    # A sandbox has no pseudo-terminals by name. A program that starts itself again loses its descriptors.
+    path = f"/dev/fd/{slave}" if wall.is_up() else name
+    return LinkPair(FdTransport(master, f"pty {name}"), slave, path)
 
 
 def _socket_pair() -> LinkPair:

@@ -4,16 +4,20 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from contextlib import ExitStack
+from functools import partial
 from typing import Final
 
 from minrpc.errors import ConfigurationError, EmulatorExitedError
 from minrpc.firmware.firmware import Firmware
 from minrpc.host.deadline import ProcessClock
 from minrpc.host.process import output_tail, spawn
+from minrpc.host.wall import is_up, program_of
 from minrpc.running.device import RunningDevice
-from minrpc.running.links import LinkPair, open_pair
+from minrpc.running.links import LinkPair, pair_for_process
 from minrpc.running.shared_memory import SharedMemory
+from minrpc.transport import FdTransport
 
 _PARENT: Final = "{parent}"
 
@@ -26,33 +30,42 @@ def start_process(firmware: Firmware) -> RunningDevice:
     """
     platform = firmware.platform
     with ExitStack() as undo:
-        pair = open_pair(firmware.target.link)
-        undo.callback(pair.close)
-        argv, descriptors = [str(firmware.elf), *_arguments(firmware, pair)], [pair.device_fd]
         memory = None
         if firmware.target.direct and platform.memory_at is not None:
             memory = SharedMemory(platform.memory_at, platform.memory_size)
             undo.callback(memory.close)
-            argv += ["--memory", f"{memory.descriptor}@{memory.base:#x}"]
-            descriptors.append(memory.descriptor)
-        try:
-            process = spawn(argv, pass_fds=descriptors, ends_itself=_PARENT in platform.arguments)
-        except OSError as error:
-            message = f"{platform.name} can't be started: {firmware.elf}: {error.strerror}"
-            raise EmulatorExitedError(message) from error
+        process, link = _spawn(firmware, memory)
         undo.pop_all()
-    pair.release_device_end()
     return RunningDevice(
-        name=firmware.platform.name,
+        name=platform.name,
         target=firmware.target,
         firmware=firmware,
-        transport=pair.transport,
-        clock=ProcessClock(process.pid),
+        transport=link,
+        clock=ProcessClock(program_of(process)),
         timing="wall",
         process=process,
         console_tail=output_tail(process, "console"),
         memory=memory,
+        spawn_again=partial(_spawn, firmware, memory),
     )
+
+
+def _spawn(firmware: Firmware, memory: SharedMemory | None) -> tuple[subprocess.Popen[bytes], FdTransport]:
+    """A new process of the program, and the link to it."""
+    platform = firmware.platform
+    with pair_for_process(firmware.target.link) as pair:
+        argv, descriptors = [str(firmware.elf), *_arguments(firmware, pair)], [pair.device_fd]
+        if memory is not None:
+            argv += ["--memory", f"{memory.descriptor}@{memory.base:#x}"]
+            descriptors.append(memory.descriptor)
+        try:
+            process = spawn(
+                argv, pass_fds=descriptors, ends_itself=_PARENT in platform.arguments, foreign=True
+            )
+        except OSError as error:
+            message = f"{platform.name} can't be started: {firmware.elf}: {error.strerror}"
+            raise EmulatorExitedError(message) from error
+    return process, pair.transport
 
 
 def _arguments(firmware: Firmware, pair: LinkPair) -> list[str]:
@@ -60,7 +73,8 @@ def _arguments(firmware: Firmware, pair: LinkPair) -> list[str]:
     if not pair.device_path and any("{path}" in word for word in words):
         message = f"{firmware.platform.name} opens its link by path: it can't be a socket"
         raise ConfigurationError(message, next_step="use the default link, a pty")
-    values = {"{fd}": str(pair.device_fd), "{path}": pair.device_path, _PARENT: str(os.getpid())}
+    parent = 0 if is_up() else os.getpid()  # The first process of a namespace has no parent in it.
+    values = {"{fd}": str(pair.device_fd), "{path}": pair.device_path, _PARENT: str(parent)}
     for name, value in values.items():
         words = tuple(word.replace(name, value) for word in words)
     return list(words)

@@ -23,6 +23,8 @@ from minrpc.errors import ConfigurationError, HarnessError, QemuMissingError
 from minrpc.firmware.firmware import Firmware
 from minrpc.host.deadline import Deadline, ProcessClock
 from minrpc.host.process import TextTail, output_tail, spawn
+from minrpc.host.wall import program_of
+from minrpc.replay import MemoryCheck
 from minrpc.running.device import RunningDevice
 from minrpc.running.links import LinkPair, limit_reads, open_pair
 from minrpc.running.qmp import Qmp
@@ -37,7 +39,11 @@ _READ_TENTHS: Final = 1
 
 
 def start_qemu(
-    firmware: Firmware, icount: Icount | None, counters: QemuCounters | None, total: Deadline | None
+    firmware: Firmware,
+    icount: Icount | None,
+    counters: QemuCounters | None,
+    check: MemoryCheck | None,
+    total: Deadline | None,
 ) -> RunningDevice:
     """Run `firmware` in QEMU; see `start`."""
     argv = machine(firmware)
@@ -47,7 +53,7 @@ def start_qemu(
     with ExitStack() as undo:
         pair = open_pair(firmware.target.link)
         undo.callback(pair.close)
-        device = _start(firmware, argv, pair, icount, counters)
+        device = _start(firmware, argv, pair, icount, counters, check)
         undo.callback(device.stop)
         _run(device, pair, Deadline("start QEMU", _START_S, device.clock, total))
         undo.pop_all()
@@ -65,11 +71,17 @@ def machine(firmware: Firmware) -> list[str]:
 
 
 def _start(
-    firmware: Firmware, argv: list[str], pair: LinkPair, icount: Icount | None, counters: QemuCounters | None
+    firmware: Firmware,
+    argv: list[str],
+    pair: LinkPair,
+    icount: Icount | None,
+    counters: QemuCounters | None,
+    check: MemoryCheck | None,
 ) -> RunningDevice:
     platform = firmware.platform
-    extra = counters.arguments(argv[0]) if counters else []
-    descriptors = counters.descriptors if counters else ()
+    plugins = [item for item in (counters, check.recorder if check else None) if item is not None]
+    extra = [word for plugin in plugins for word in plugin.arguments(argv[0])]
+    descriptors = tuple(number for plugin in plugins for number in plugin.descriptors)
     ours, theirs = socket.socketpair()
     console_read, console_write = os.pipe()
     with theirs, os.fdopen(console_write, "wb", buffering=0), ExitStack() as undo:
@@ -95,6 +107,7 @@ def _start(
             link=None if by_uart else pair.device_fd,
             pass_fds=(pair.device_fd, console_write, theirs.fileno(), *descriptors),
             on_one_cpu="-smp" not in argv,
+            foreign=True,
         )
         undo.pop_all()
     return RunningDevice(
@@ -102,7 +115,7 @@ def _start(
         target=firmware.target,
         firmware=firmware,
         transport=pair.transport,
-        clock=ProcessClock(process.pid),
+        clock=ProcessClock(program_of(process)),
         timing="exact" if icount else "wall",
         icount=icount,
         process=process,
@@ -111,6 +124,7 @@ def _start(
         qmp=Qmp(ours, nullcontext if by_uart else partial(_short_reads, pair.transport)),
         memory=memory,
         counters=counters,
+        access_check=check,
     )
 
 

@@ -11,12 +11,14 @@ from minrpc.errors import ConfigurationError, MissingError
 from minrpc.firmware import Firmware, build
 from minrpc.host.deadline import Deadline, WallClock
 from minrpc.host.system import WHAT_HELPS, why_nothing_starts
+from minrpc.replay import MemoryCheck, check_for
 from minrpc.running.board import open_port
 from minrpc.running.device import RunningDevice
 from minrpc.running.flashing import put_firmware
 from minrpc.running.lease import lease
 from minrpc.running.local import start_process
 from minrpc.running.qemu import start_qemu
+from minrpc.running.rtl import start_rtl
 from minrpc.targets import Icount, Target
 from minrpc.targets.qemu_command import processors_of
 from minrpc.targets.target import elf_without_port
@@ -53,6 +55,9 @@ def start(
 def _launch(firmware: Firmware, counters: QemuCounters | None, total: Deadline | None) -> RunningDevice:
     target = firmware.target
     platform = target.platform
+    if target.wave is not None and platform.starts != "rtl":
+        step = "name an RTL platform: rtl_ibex"
+        raise ConfigurationError(f"{platform.name} is not RTL: it has no waveform", next_step=step)
     core_or_reason(platform)  # A wrong name is refused even if nothing is counted.
     if platform.starts == "qemu":
         if platform.firmware_link == "rtt":
@@ -62,12 +67,18 @@ def _launch(firmware: Firmware, counters: QemuCounters | None, total: Deadline |
             )
         if counters is None and target.counters:
             counters = all_counters(firmware)
-        return start_qemu(firmware, _icount(firmware), counters, total)
+        return start_qemu(firmware, _icount(firmware), counters, _check(firmware), total)
+    if target.check is not None:
+        raise _unchecked(platform.name)
     if counters is not None or target.counters:
         raise ConfigurationError(
             f"{platform.name} does not run under QEMU: nothing counts in it",
             next_step="name a platform that runs under QEMU: see `minrpc platforms`",
         )
+    if platform.starts == "rtl":
+        if target.timing not in (None, "exact"):
+            raise ConfigurationError(f"{platform.name} counts the core's cycles: its timing is exact")
+        return start_rtl(firmware)
     if target.timing == "exact":
         raise ConfigurationError(f"{platform.name} does not run under QEMU: its times can't be exact")
     if platform.starts == "process":
@@ -75,6 +86,18 @@ def _launch(firmware: Firmware, counters: QemuCounters | None, total: Deadline |
     raise ConfigurationError(
         f"{platform.name} is a board and can't be started from here",
         next_step="flash it, connect it, and name its port with --serial-port",
+    )
+
+
+def _check(firmware: Firmware) -> MemoryCheck | None:
+    return None if firmware.target.check is None else check_for(firmware.elf)
+
+
+def _unchecked(name: str) -> ConfigurationError:
+    """The error for calls that can't be recorded."""
+    return ConfigurationError(
+        f'{name} does not run under QEMU: nothing records its accesses for check="memory"',
+        next_step="check the function on a platform that runs under QEMU: see `minrpc platforms`",
     )
 
 
@@ -88,6 +111,8 @@ def all_counters(firmware: Firmware) -> QemuCounters:
 
 
 def _attach(target: Target) -> RunningDevice:
+    if target.check is not None:
+        raise _unchecked(target.name)
     held = lease(target)
     try:
         firmware = build(held.target) if target.flash != "never" else None

@@ -52,10 +52,10 @@ from typing import Any, get_args
 from minrpc.errors import ConfigurationError
 from minrpc.host.system import user_directory
 from minrpc.names import did_you_mean, instead_of
-from minrpc.targets.libraries import NamedLibrary, named_library
-from minrpc.targets.libraries import merged as merged_libraries
+from minrpc.targets.libraries import NamedLibrary, merged as merged_libraries, named_library
 from minrpc.targets.option_table import FILE_OPTIONS, Option, seconds_of
 from minrpc.targets.project import OWN, find_project_file, own_value
+from minrpc.targets.rtl import rtl_of
 from minrpc.targets.table import PLATFORMS, FirmwareLink, Platform, Port, ResetLine, Start, TimeBound
 from minrpc.timing.clock import CountUnit
 
@@ -203,9 +203,11 @@ def _merge_one(platforms: Platforms, name: str, entry: object, origin: str, dire
     given: dict[str, Any] = {
         key: _checked(value, key, directory, f"{origin}: {where}.{key}")
         for key, value in entry.items()
-        if key not in FILE_OPTIONS
+        if key not in FILE_OPTIONS and key != "rtl"
     }
     base = _base(platforms, name, given.pop("extends", None), f"{origin}: {where}.extends")
+    if "rtl" in entry:
+        given["rtl"] = rtl_of(entry["rtl"], base["rtl"], directory, f"{origin}: {where}.rtl")
     values = base | given | {"name": name, "project": str(directory)}
     _check_whole(values, f"{origin}: {where}")
     return _with_options(Platform(**values), options)
@@ -240,8 +242,10 @@ def option_value(option: Option, value: object, where: str) -> object:
         return value
     if option.choices and value in option.choices:
         return value
-    if option.type in (str, Path) and not option.choices and isinstance(value, str | Path):
-        return option.type(os.fspath(value))
+    if option.type is Path and isinstance(value, str | Path):
+        return Path(value).absolute()
+    if option.type is str and not option.choices and isinstance(value, str | Path):
+        return os.fspath(value)
     raise ConfigurationError(f"{where}: must be {_expected(option)}, not {value!r}")
 
 

@@ -26,6 +26,8 @@ from typing import Any, Final, Literal
 
 from minrpc.errors import ConfigurationError
 
+_Path = tuple[str, ...]
+
 SIZES: Final = ("flash", "ram")
 """Limits of a firmware; all other limits are of calls."""
 
@@ -74,44 +76,52 @@ def limits_of(
     platforms, libraries: allowed names of tables in it: limits of a platform, or of a library's functions.
     Raises ConfigurationError with the key.
     """
-    return tuple(_in(table, platforms, libraries, origin, ""))
-
-
-def _in(
-    table: object, platforms: Collection[str], libraries: Collection[str], origin: str, platform: str
-) -> Iterator[Limit]:
-    where = f"{origin}: limits{'.' + platform if platform else ''}"
     if not isinstance(table, Mapping):
-        raise ConfigurationError(f"{where} must be a table, [limits]")
+        raise ConfigurationError(f"{origin}: limits must be a table, [limits]")
+    return tuple(_limit_at(path, value, platforms, libraries, origin) for path, value in _leaves(table))
+
+
+def _leaves(
+    table: Mapping[str, object], above: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], object]]:
+    """The keys that lead to each value of nested tables, and the value."""
     for name, value in table.items():
-        if name in SIZES:
-            yield _limit("", name, value, platform, origin)
-        elif name in platforms and not platform:
-            yield from _in(value, (), libraries, origin, name)
-        elif isinstance(value, Mapping):
-            for what, limit in value.items():
-                if name in libraries and isinstance(limit, Mapping):
-                    yield from _of_call(f"{name}.{what}", limit, platform, origin, where)
-                else:
-                    yield from _of_call(name, {what: limit}, platform, origin, where)
+        if isinstance(value, Mapping):
+            yield from _leaves(value, (*above, name))
         else:
+            yield (*above, name), value
+
+
+def _limit_at(
+    path: _Path,
+    value: object,
+    platforms: Collection[str],
+    libraries: Collection[str],
+    origin: str,
+) -> Limit:
+    """The limit of a value, by its keys: [PLATFORM.]SIZE, [PLATFORM.][LIBRARY.]FUNCTION.NUMBER."""
+    platform = path[0] if path[0] in platforms else ""
+    where = f"{origin}: limits{'.' + platform if platform else ''}"
+    match path[1:] if platform else path:
+        case ():
+            raise ConfigurationError(f"{where} must be a table, [limits.{platform}]")
+        case (what,) if what in SIZES:
+            return _limit("", what, value, platform, origin)
+        case (name,):
             step = f'write {" or ".join(SIZES)}, or a number of a call: {name}.instructions = "+2%"'
             raise ConfigurationError(f"{where}.{name}: nothing is known by that name", next_step=step)
-
-
-def _of_call(
-    function: str, table: Mapping[str, object], platform: str, origin: str, where: str
-) -> Iterator[Limit]:
-    for what, value in table.items():
-        # The table has limits of a firmware or of calls, so its name is a platform's or a library's.
-        if what in SIZES or isinstance(value, Mapping):
+        case (function, what) if what not in SIZES:
+            return _limit(function, what, value, platform, origin)
+        case (library, function, what) if what not in SIZES and library in libraries:
+            return _limit(f"{library}.{function}", what, value, platform, origin)
+        case (name, *_):
             step = (
                 "see `minrpc platforms`; a board of Zephyr's needs an entry, [platforms.NAME], and a library "
                 "[libraries.NAME]"
             )
-            message = f"{where}.{function}: there is no such platform, and no library of that name"
+            message = f"{where}.{name}: there is no such platform, and no library of that name"
             raise ConfigurationError(message, next_step=step)
-        yield _limit(function, what, value, platform, origin)
+    raise AssertionError(path)
 
 
 def _limit(function: str, what: str, value: Any, platform: str, origin: str) -> Limit:  # noqa: ANN401 - TOML's

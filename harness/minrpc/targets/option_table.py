@@ -140,6 +140,13 @@ _OPTIONS: Final = (
         in_file=True,
     ),
     Option(
+        "check",
+        "check",
+        "memory: under QEMU, judge each access of a called function to memory",
+        choices=("memory",),
+        in_file=True,
+    ),
+    Option(
         "core",
         "core",
         "the core whose cycles are estimated: a name, such as cortex-m4, or your file, NAME.toml "

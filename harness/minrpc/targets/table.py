@@ -13,10 +13,11 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
 from minrpc.targets.libraries import NamedLibrary
+from minrpc.targets.rtl import CV32E40P, IBEX, PICORV32, Rtl
 from minrpc.timing.clock import CountUnit
 
 Port = Literal["posix", "baremetal", "zephyr"]
-Start = Literal["process", "qemu", "board"]
+Start = Literal["process", "qemu", "rtl", "board"]
 ResetLine = Literal["", "dtr", "rts", "break"]
 FirmwareLink = Literal["uart", "semihosting", "rtt"]
 
@@ -41,7 +42,8 @@ class Platform:
     """One kind of device.
 
     port: the port of the firmware, which it is built from.
-    starts: "process" (the firmware is a program of this machine), "qemu", or "board" (attached by a port).
+    starts: "process" (the firmware is a program of this machine), "qemu", "rtl" (a Verilated core runs it),
+        or "board" (attached by a port).
     arguments: of a process; "{path}" stands for the link's terminal, "{fd}" for a descriptor of it,
         "{parent}" for its parent's process id: such a program lets the kernel kill it when the parent ends.
     description: one line for lists.
@@ -55,6 +57,7 @@ class Platform:
     libraries: archives and object files that are linked in.
     named_libraries: C libraries, linked in or loaded when they are used.
     cmake_options: further arguments for CMake, each "-DNAME=VALUE".
+    rtl: the core that runs it, with "rtl".
     qemu: the emulator's program.
     qemu_args: options for its machine, if Zephyr's own build doesn't give them.
     memory_at: the address of the main memory that QEMU can share (`-machine memory-backend=`), or at which a
@@ -98,6 +101,7 @@ class Platform:
     libraries: tuple[str, ...] = ()
     named_libraries: tuple[NamedLibrary, ...] = ()
     cmake_options: tuple[str, ...] = ()
+    rtl: Rtl | None = None
     qemu: str = ""
     qemu_args: tuple[str, ...] = ()
     memory_at: int | None = None
@@ -219,6 +223,26 @@ def _zephyr(
     )
 
 
+def _rtl(name: str, core: str, rtl: Rtl, *, machine: str = "rtl", table: str = "") -> Platform:
+    """A core's RTL, simulated by Verilator."""
+    return Platform(
+        name=f"rtl_{name}",
+        port="baremetal",
+        starts="rtl",
+        description=f"{core}: its RTL, simulated by Verilator, no RTOS, picolibc",
+        arch="riscv",
+        elf="minrpc.elf",
+        cmake_options=(f"-DMINRPC_MACHINE={machine}", *_CODE_LOADING),
+        rtl=rtl,
+        memory_at=0x80000000,
+        memory_size=24 << 20,
+        firmware_link="rtt",
+        core=table,
+        clock="mcycle",
+        clock_counts="core cycles",
+    )
+
+
 _VIRT: Final[Mapping[str, Any]] = {
     "arch": "riscv",
     "qemu_machine": "virt",
@@ -303,6 +327,9 @@ _TABLE = (
         qemu="qemu-system-riscv64",
         **{**_VIRT, "qemu_args": ("-cpu", "rv64,v=true,vlen=128", *_VIRT["qemu_args"])},
     ),
+    _rtl("ibex", "Ibex (RV32IMC)", IBEX, table="ibex"),
+    _rtl("cv32e40p", "CV32E40P (RV32IMC)", CV32E40P, table="cv32e40p"),
+    _rtl("picorv32", "PicoRV32 (RV32IMC, no traps)", PICORV32, machine="rtl_no_traps"),
     _zephyr(
         "qemu_x86",
         "Zephyr on a 32-bit PC in QEMU",

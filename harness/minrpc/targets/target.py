@@ -22,6 +22,7 @@ from minrpc.timing.clock import Mode
 Link = Literal["pty", "socket"]
 Timing = Mode
 FlashMode = Literal["never", "auto", "always"]
+Check = Literal["memory"]
 
 T = TypeVar("T")
 
@@ -50,6 +51,8 @@ class StartFields(SessionFields, total=False):
     flash_wait_states: int
     flash_width: int
     counters: bool
+    check: Check | None
+    wave: str | Path | None
 
 
 class TargetFields(StartFields, total=False):
@@ -104,6 +107,8 @@ class Target:
     total_timeout_s: limit in seconds of wall time for all waits together; None for no limit.
     counters: under QEMU, instructions, branches and accesses to memory are counted in timed functions, and
         cycles estimated.
+    check: "memory" records each call under QEMU, and judges its accesses to memory.
+    wave: on RTL, the file for the waveform of a recorded call.
     """
 
     platform: Platform
@@ -124,6 +129,8 @@ class Target:
     call_timeout_s: float = CALL_TIMEOUT_S
     total_timeout_s: float | None = None
     counters: bool = False
+    check: Check | None = None
+    wave: Path | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.platform, Platform):

@@ -31,21 +31,21 @@ class Timebase:
     counts: CountUnit = "ticks"
     icount_shift: int | None = None
 
-    def clock(self, cycles_hz: int) -> DeviceClock:
+    def clock(self, ticks_hz: int) -> DeviceClock:
         """This timebase with the rate that the device reports."""
-        return DeviceClock(cycles_hz=cycles_hz, **asdict(self))
+        return DeviceClock(ticks_hz=ticks_hz, **asdict(self))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceClock(Timebase):
     """A timebase and its rate.
 
-    cycles_hz: counts per second, as the device read it when it ran.
+    ticks_hz: counts per second, as the device read it when it ran.
     coarse_hz: ticks per second of the slower clock, which replaces a counter that stood still or ran at
     another rate (times are whole ticks then); 0 if the counter was right.
     """
 
-    cycles_hz: int
+    ticks_hz: int
     coarse_hz: int = 0
 
     @classmethod
@@ -63,29 +63,29 @@ class DeviceClock(Timebase):
         return self.mode == "exact"
 
     @property
-    def cycles_per_instruction(self) -> Fraction | None:
+    def ticks_per_instruction(self) -> Fraction | None:
         """Counts per instruction; None if the platform has no fixed relation."""
         if self.icount_shift is not None:
-            return Fraction((1 << self.icount_shift) * self.cycles_hz, NS)
+            return Fraction((1 << self.icount_shift) * self.ticks_hz, NS)
         return Fraction(1) if self.counts == "instructions" else None
 
     @property
     def resolution_s(self) -> float:
         """Seconds per count, or per tick of the slower clock: the resolution of readings."""
-        return 1.0 / (self.coarse_hz or self.cycles_hz)
+        return 1.0 / (self.coarse_hz or self.ticks_hz)
 
     @property
-    def step_cycles(self) -> float:
+    def step_ticks(self) -> float:
         """The resolution in counts."""
-        return self.cycles_hz / self.coarse_hz if self.coarse_hz else 1.0
+        return self.ticks_hz / self.coarse_hz if self.coarse_hz else 1.0
 
-    def seconds(self, cycles: float) -> float:
-        """`cycles` in seconds, rounded once."""
-        return cycles / self.cycles_hz
+    def seconds(self, ticks: float) -> float:
+        """`ticks` in seconds, rounded once."""
+        return ticks / self.ticks_hz
 
     def __str__(self) -> str:
         name = self.source or "the platform timer"
-        rate = quantity(self.cycles_hz, "Hz")
+        rate = quantity(self.ticks_hz, "Hz")
         text = f"{self.mode}: {name}, {rate}, resolution {quantity(self.resolution_s, 's')}"
         if self.coarse_hz:
             text += (

@@ -25,6 +25,10 @@ ORDER: Final[tuple[Verdict, ...]] = (
     "same",
 )
 
+LEAST_WALL: Final = 0.01
+"""The smallest share of a time that counts as a change on a host's clock: the place of code and data, which
+unrelated edits move, changes the time of the same instructions by as much."""
+
 # Verdicts that say nothing about a call's times.
 UNCOMPARED: Final[tuple[Verdict, ...]] = ("not comparable", "can't tell", "gone", "new")
 
@@ -47,7 +51,8 @@ class CounterChange:
 class Change:
     """One function's times in both sets.
 
-    cycles: head minus base, per call; 0 if they can't be compared.
+    ticks: head minus base, per call, without a change in the cost of calling the function, where that is
+        known; 0 if they can't be compared.
     counters: the counters that differ, if times are exact.
     p_value: the probability that chance alone makes such a difference; None for exact times.
     """
@@ -57,7 +62,7 @@ class Change:
     verdict: Verdict
     base: Measurement | None
     head: Measurement | None
-    cycles: float = 0.0
+    ticks: float = 0.0
     p_value: float | None = None
     note: str = ""
     counters: tuple[CounterChange, ...] = ()
@@ -65,7 +70,7 @@ class Change:
     @property
     def relative(self) -> float:
         """The change over the base."""
-        return self.cycles / self.base.typical_cycles if self.base and self.base.typical_cycles else 0.0
+        return self.ticks / self.base.typical_ticks if self.base and self.base.typical_ticks else 0.0
 
     @property
     def exact(self) -> bool:
@@ -77,8 +82,9 @@ class Change:
 class Growth:
     """A platform's firmware in both sets, or the code loaded for a call, in bytes.
 
-    region: "flash", "RAM", or the call whose code it is.
+    region: "flash", "RAM", or the call that the code was loaded for.
     symbols: bytes of each symbol in both, if known.
+    own: growth of the called function itself, where other functions may be loaded with it; None of firmware.
     """
 
     platform: str
@@ -86,6 +92,7 @@ class Growth:
     base: int
     head: int
     symbols: tuple[Mapping[str, int], Mapping[str, int]] = ({}, {})
+    own: int | None = None
 
     @property
     def grown(self) -> int:
@@ -127,9 +134,10 @@ class Comparison:
         return len(self.changes) - sum(self.count(verdict) for verdict in UNCOMPARED)
 
     def worse(self, *, strict: bool) -> bool:
-        """True if a call got slower or a size grew: by exact times and sizes, with `strict` by any clock."""
+        """True if a call got slower, or a firmware or a loaded function grew: by exact times and sizes, with
+        `strict` by any clock."""
         slower = any(change.verdict == "slower" and (change.exact or strict) for change in self.changes)
-        return slower or any(size.grown > 0 for size in self.sizes)
+        return slower or any((size.grown if size.own is None else size.own) > 0 for size in self.sizes)
 
 
 def compare(base: Sequence[TimingRecord], head: Sequence[TimingRecord]) -> Comparison:
@@ -175,21 +183,33 @@ def _counters(base: Measurement, head: Measurement) -> tuple[CounterChange, ...]
 
 
 def _judge_exact(platform: str, call: str, base: Measurement, head: Measurement) -> Change:
-    """True if both the median and the shortest repeat changed: one more interrupt in some repeats moves only
-    one of them."""
-    cycles = head.typical_cycles - base.typical_cycles
-    median = head.summary.median - base.summary.median
+    """The function's own time, by both the median and the shortest repeat: one more interrupt in some repeats
+    moves only one of them."""
+    calling = _calling(base, head)
+    ticks = head.typical_ticks - base.typical_ticks - calling
+    median = head.summary.median - base.summary.median - calling
     limit = tolerance(base, head)
-    differs = abs(cycles) > limit and abs(median) > limit and cycles * median > 0
-    return Change(platform, call, _direction(cycles, differs), base, head, cycles)
+    differs = abs(ticks) > limit and abs(median) > limit and ticks * median > 0
+    return Change(platform, call, _direction(ticks, differs), base, head, ticks)
+
+
+def _calling(base: Measurement, head: Measurement) -> float:
+    """Ticks per call by which the cost of calling the function differs; 0 where this is not known."""
+    each = head.clock.ticks_per_instruction
+    if each is None or not all("instructions" in item.inclusive for item in (base, head)):
+        return 0.0
+    base_calling, head_calling = (
+        item.counter_per_call("instructions") - item.inclusive["instructions"] for item in (base, head)
+    )
+    return (head_calling - base_calling) * float(each)
 
 
 def tolerance(base: Measurement, head: Measurement) -> float:
-    """The difference in cycles per call that the same firmware can show in exact times.
+    """The difference in ticks per call that the same firmware can show in exact times.
 
     The tolerance is the clock's rounding, and the timer's own share, which depends on the number of calls.
     """
-    return base.resolution_cycles + head.resolution_cycles + timer_share(base, head)
+    return base.resolution_ticks + head.resolution_ticks + timer_share(base, head)
 
 
 def timer_share(base: Measurement, head: Measurement) -> float:
@@ -206,23 +226,26 @@ def counter_tolerance(name: str, base: Measurement, head: Measurement) -> float:
     """
     if name in PEAKS:
         return 0.0
-    instructions = timer_share(base, head) / float(head.clock.cycles_per_instruction or 1)
+    instructions = timer_share(base, head) / float(head.clock.ticks_per_instruction or 1)
     return instructions * (8 if name.endswith("_bytes") else 1)
 
 
 def _judge_noisy(platform: str, call: str, base: Measurement, head: Measurement) -> Change:
-    before, after = base.cycles_per_call, head.cycles_per_call
-    cycles, p_value = shift(before, after), mann_whitney(before, after)
-    if least_p(len(before), len(after)) > SIGNIFICANT:
-        note = "too few repeats"
-        return Change(platform, call, "can't tell", base, head, cycles, p_value, note)
-    return Change(platform, call, _direction(cycles, p_value < SIGNIFICANT), base, head, cycles, p_value)
+    before, after = base.summarized, head.summarized
+    ticks, p_value = shift(before, after), mann_whitney(before, after)
+    alone = base.clock.mode == "wall" and min(base.processes, head.processes) == 1
+    if alone or least_p(len(before), len(after)) > SIGNIFICANT:
+        note = "of one process: measure with --processes 10" if alone else "too few repeats"
+        return Change(platform, call, "can't tell", base, head, ticks, p_value, note)
+    small = base.clock.mode == "wall" and abs(ticks) < LEAST_WALL * base.typical_ticks
+    differs = p_value < SIGNIFICANT and not small
+    return Change(platform, call, _direction(ticks, differs), base, head, ticks, p_value)
 
 
-def _direction(cycles: float, differs: bool) -> Verdict:
-    if not differs or cycles == 0:
+def _direction(ticks: float, differs: bool) -> Verdict:
+    if not differs or ticks == 0:
         return "same"
-    return "slower" if cycles > 0 else "faster"
+    return "slower" if ticks > 0 else "faster"
 
 
 def _sizes(base: Sequence[TimingRecord], head: Sequence[TimingRecord]) -> Iterator[Growth]:
@@ -232,12 +255,19 @@ def _sizes(base: Sequence[TimingRecord], head: Sequence[TimingRecord]) -> Iterat
             old, new = before[platform], after[platform]
             yield Growth(platform, "flash", old.flash, new.flash, (_of(old, 0), _of(new, 0)))
             yield Growth(platform, "RAM", old.ram, new.ram, (_of(old, 1), _of(new, 1)))
-    loaded = {row.key: row for row in base if row.code}
+    loaded = {row.key: row for row in base if row.code.symbols}
     for row in head:
         kept = loaded.get(row.key)
-        if kept is not None and row.code:
-            symbols = (kept.code, row.code)
-            yield Growth(row.platform, row.call, sum(kept.code.values()), sum(row.code.values()), symbols)
+        if kept is not None and row.code.symbols:
+            symbols = (kept.code.symbols, row.code.symbols)
+            yield Growth(
+                row.platform,
+                f"code loaded for {row.call}",
+                sum(kept.code.symbols.values()),
+                sum(row.code.symbols.values()),
+                symbols,
+                row.code.function_bytes - kept.code.function_bytes,
+            )
 
 
 def _of(firmware: FirmwareRecord, memory: int) -> dict[str, int]:
@@ -266,7 +296,7 @@ def _builds(base: TimingRecord, head: TimingRecord) -> dict[str, tuple[list[str]
         f"{firmware.compiler} {firmware.flags}" if firmware else ""
         for firmware in (base.firmware, head.firmware)
     ]
-    codes = [f"{run.code_compiler} {run.code_flags}" for run in (base, head)]
+    codes = [f"{run.code.compiler} {run.code.flags}" for run in (base, head)]
     names = {f"firmware of {head.platform}": firmwares, f"{head.call} on {head.platform}": codes}
     return {
         name: (old.split(), new.split()) for name, (old, new) in names.items() if old.strip() and new.strip()
@@ -290,9 +320,9 @@ def comparison_json(comparison: Comparison) -> dict[str, Any]:
                 "verdict": change.verdict,
                 "note": change.note,
                 "exact": change.exact,
-                "base_cycles": change.base.typical_cycles if change.base else None,
-                "head_cycles": change.head.typical_cycles if change.head else None,
-                "change_cycles": change.cycles,
+                "base_ticks": change.base.typical_ticks if change.base else None,
+                "head_ticks": change.head.typical_ticks if change.head else None,
+                "change_ticks": change.ticks,
                 "change_ratio": change.relative,
                 "counters": [
                     {"counter": counter.name, "base": counter.base, "head": counter.head}

@@ -5,16 +5,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
+from types import MappingProxyType
 from typing import Final
 
 from minrpc.reports.markdown import table
 from minrpc.sizes.growth import growth, growth_text
-from minrpc.timing.compare import UNCOMPARED, BuildChange, Change, Comparison, CounterChange, Growth
+from minrpc.timing.compare import (
+    LEAST_WALL,
+    UNCOMPARED,
+    BuildChange,
+    Change,
+    Comparison,
+    CounterChange,
+    Growth,
+)
 from minrpc.timing.measurement import MOST, Measurement
 from minrpc.timing.record import TimingRecord
 from minrpc.timing.units import count, percent, quantity
 
 _BIG: Final = 0.02
+INCLUSIVE: Final = MappingProxyType(
+    {"instructions": "inclusive instructions", "cycles": "inclusive core cycles"}
+)
+"""Titles of a call's figures of the function with its callees, without the cost of calling it."""
+
+
+def inclusive_text(item: Measurement, name: str) -> str:
+    """A call's inclusive figure; of cycles that are a range the least is known."""
+    more = name == "cycles" and item.counters.get(name) != item.counters.get(MOST)
+    return count(item.inclusive[name], 3) + " or more" * more
 
 
 def comparison_markdown(comparison: Comparison, over: Sequence[str] = ()) -> str:
@@ -93,12 +112,12 @@ def _times(changes: Sequence[Change]) -> str:
 
 
 def value_text(measurement: Measurement | None) -> str:
-    """Exact times in cycles, other times in seconds with half of their interval."""
+    """Exact times in ticks, other times in seconds with half of their interval."""
     if measurement is None:
         return "-"
-    typical = measurement.typical_cycles
+    typical = measurement.typical_ticks
     if measurement.clock.exact:
-        return f"{count(typical)} cycles"
+        return f"{count(typical)} ticks"
     interval = measurement.summary.interval
     spread = f" ± {quantity(measurement.clock.seconds(interval.half_width), 's', 3)}" if interval else ""
     return quantity(measurement.clock.seconds(typical), "s") + spread
@@ -113,8 +132,8 @@ def difference_text(change: Change) -> str:
     if change.p_value is None:
         if change.verdict == "same":
             return "0"
-        sign = "+" if change.cycles > 0 else "-"
-        return f"{sign}{count(abs(change.cycles))} cycles ({percent(change.relative)})"
+        sign = "+" if change.ticks > 0 else "-"
+        return f"{sign}{count(abs(change.ticks))} ticks ({percent(change.relative)})"
     note = f", {change.note}" if change.note else ""
     return f"{percent(change.relative)} (p = {change.p_value:.2g}{note})"
 
@@ -143,7 +162,7 @@ def _counters(changes: Sequence[Change]) -> str:
 
 
 def counter_title(name: str) -> str:
-    """The name of a counter in a table: estimated cycles are "core cycles", apart from the clock's cycles."""
+    """The name of a counter in a table: estimated cycles are "core cycles"."""
     core = "core " if name in ("cycles", MOST) else ""
     return core + name.replace("_", " ")
 
@@ -184,8 +203,10 @@ def _method(comparison: Comparison) -> str:
         lines += [f"- {label}: {line}" for line in dict.fromkeys(_provenance(records))]
     lines += [
         "",
-        "Exact times are times of the shortest repeat, compared to the cycle. Others are medians with their",
-        "95 % interval, compared by the Mann-Whitney test; below p = 0.01 they differ.",
+        "Exact times are times of the shortest repeat, compared to the tick. Others are medians with their",
+        "95 % interval, compared by the Mann-Whitney test; below p = 0.01 they differ. On the host's clock",
+        f"they are medians of processes, and a change below {LEAST_WALL:.0%} is none: one process tells no",
+        "other's time.",
         "",
         "</details>",
     ]
@@ -200,6 +221,6 @@ def _provenance(records: Sequence[TimingRecord]) -> Iterator[str]:
             text += f"; firmware {record.firmware.content_hash[:12]}, {built}"
             floats = record.firmware.floating_point
             text += f", floats by {floats}" if floats else ""
-        if record.code_compiler:
-            text += f"; {record.measurement.name} loaded, {record.code_compiler} {record.code_flags}".rstrip()
+        if record.code.compiler:
+            text += f"; {record.measurement.name} loaded, {record.code.compiler} {record.code.flags}".rstrip()
         yield text

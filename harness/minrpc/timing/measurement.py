@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A device's counts for a timed function: whole cycles, since seconds would be rounded."""
+"""A device's counts for a timed function: whole ticks, since seconds would be rounded."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from functools import cached_property
 from struct import Struct
 from typing import Final, Self
 
+from minrpc.errors import ConfigurationError
 from minrpc.timing.clock import DeviceClock, Timebase
 from minrpc.timing.summary import Summary, summarize
 
 # The device's answer, little-endian, as zephyr-app/runtime/evaluator.c writes it: a header (version, size,
 # the rows' stride, how many further columns; the clock's rate), the columns' names, a row for each repeat.
-_HEADER: Final = Struct("<4HQ")
+_HEADER: Final = Struct("<BB3HQ")
 _RECORD: Final = Struct("<QII")
 _COLUMN: Final = Struct("<Q")
 _COARSE: Final = 1 << 31
@@ -24,8 +25,10 @@ _COARSE: Final = 1 << 31
 _ENOUGH: Final = 10
 # Largest alignment of the stack on the supported processors, in bytes.
 _ALIGNMENT: Final = 16
-# Counters whose value is not a sum over the calls.
+# Counters whose value is not a sum over the calls, and already without an empty function's.
 PEAKS: Final = frozenset({"stack_bytes"})
+Batches = Sequence[tuple[int, int]]
+"""The value and the number of calls of each batch."""
 MOST: Final = "cycles_most"
 """The upper end of the counter "cycles", which is an estimate; "cycles" is its lower end."""
 
@@ -34,50 +37,81 @@ MOST: Final = "cycles_most"
 class Sample:
     """One repeat: the first batch that was long enough.
 
-    cycles: cycles of all calls together, with the timer's own start and stop.
+    ticks: ticks of all calls together, with the timer's own start and stop.
     number: calls in it.
     batches: the number of batches until one was long enough; this sample is the last.
     coarse: the cycle counter could not be trusted, and the device's slower clock was used instead.
     columns: further counters of the device over the same calls, by name.
+    process: number of the start of the device in which it was measured, counted from 0.
     """
 
-    cycles: int
+    ticks: int
     number: int
     batches: int = 1
     coarse: bool = False
     columns: Mapping[str, int] = field(default_factory=dict)
+    process: int = 0
 
     @property
-    def cycles_per_call(self) -> float:
+    def ticks_per_call(self) -> float:
         """Cycles per call, with its share of the overhead; for a batch without calls, the whole batch."""
-        return self.cycles / (self.number or 1)
+        return self.ticks / (self.number or 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
-    """The cost of measuring, in cycles, measured on the device itself.
+    """The cost of measuring, in ticks, measured on the device itself.
 
     timer: starting and stopping the timer, once in each sample.
     call: one turn of the evaluator's loop with a call of an empty function. The compiler interleaves the two,
         so they are one number.
     step: smallest advance of the clock that was observed, in counts; many clocks are coarser than their unit.
+    counters: the same two numbers of each further counter, in its unit.
+    native: True if the empty function is of the runtime's own form; False for TVM's, also loaded C's. A
+        device is asked by it; records do not keep it.
     """
 
     timer: float
     call: float
     step: int = 1
+    counters: Mapping[str, tuple[float, float]] = field(default_factory=dict, hash=False)
+    native: bool = field(default=False, compare=False)
 
     @classmethod
-    def measured(cls, no_calls: Sequence[Sample], empty_calls: Sequence[Sample]) -> Self:
+    def measured(
+        cls, no_calls: Sequence[Sample], empty_calls: Sequence[Sample], *, native: bool = False
+    ) -> Self:
         """The overhead, from samples of number 0, and of an empty function."""
-        timer = statistics.median(sample.cycles for sample in no_calls)
-        calls = ((sample.cycles - timer) / sample.number for sample in empty_calls)
-        step = clock_step([sample.cycles for sample in (*no_calls, *empty_calls)])
-        return cls(timer, max(0.0, statistics.median(calls)), step)
+        step = clock_step([sample.ticks for sample in (*no_calls, *empty_calls)])
+        values = (
+            [(sample.ticks, sample.number) for sample in samples] for samples in (no_calls, empty_calls)
+        )
+        return cls(*_overhead(*values), step, native=native)
 
-    def of(self, sample: Sample) -> float:
-        """The overhead within `sample`, in cycles per call."""
-        return self.timer / sample.number + self.call
+    def with_counters(self, no_calls: Sequence[Sample], empty_calls: Sequence[Sample]) -> Self:
+        """The overhead with that of the samples' counters, by the same rule; of a peak, an empty call's."""
+        found = {name: _counter_overhead(name, no_calls, empty_calls) for name in empty_calls[0].columns}
+        return replace(self, counters=found)
+
+    def of(self, sample: Sample, counter: str = "") -> float:
+        """The overhead within `sample`, per call, in ticks, or of a counter in its unit."""
+        timer, call = self.counters[counter] if counter else (self.timer, self.call)
+        return timer / (sample.number or 1) + call
+
+
+def _counter_overhead(
+    name: str, no_calls: Sequence[Sample], empty_calls: Sequence[Sample]
+) -> tuple[float, float]:
+    if name in PEAKS:
+        return 0.0, float(min(sample.columns[name] for sample in empty_calls))
+    samples = (no_calls, empty_calls)
+    return _overhead(*([(sample.columns[name], sample.number) for sample in each] for each in samples))
+
+
+def _overhead(no_calls: Batches, empty_calls: Batches) -> tuple[float, float]:
+    """Cost of a batch without calls, and the further cost of each call of an empty function."""
+    timer = statistics.median(value for value, _ in no_calls)
+    return timer, max(0.0, statistics.median((value - timer) / number for value, number in empty_calls))
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +161,21 @@ def _of_known(choose: Callable[[int, int], int], first: int | None, other: int |
     return choose(first, other)
 
 
+@dataclass(frozen=True, slots=True)
+class MeasuredCode:
+    """The machine code of a measured function.
+
+    function_bytes: of the function itself, without its callees; 0 where that is not known.
+    symbols: bytes by symbol of the code that was loaded for the call, if any.
+    compiler, flags: of that code, from its debug information and its caller; "" if unknown.
+    """
+
+    function_bytes: int = 0
+    symbols: Mapping[str, int] = field(default_factory=dict, hash=False)
+    compiler: str = ""
+    flags: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
     """A function's timing on one device; units are in the names.
@@ -138,6 +187,9 @@ class Measurement:
     groups: counters that were measured one group after another, as the device could not count all at once.
     doubtful: counters so narrow that they may have wrapped within a repeat.
     estimate: the source of the counter "cycles", and its error against hardware; "" without it.
+    inclusive: instructions, and estimated "cycles", per call of the function with its callees, without the
+        cost of calling it and without interrupts; empty where nothing counts them.
+    arguments: types and shapes of arrays, values of numbers. code: the function's machine code, if known.
     """
 
     name: str
@@ -149,18 +201,21 @@ class Measurement:
     groups: tuple[tuple[str, ...], ...] = ()
     doubtful: tuple[str, ...] = ()
     estimate: str = ""
+    inclusive: Mapping[str, float] = field(default_factory=dict, hash=False)
+    arguments: tuple[str, ...] = ()
+    code: MeasuredCode = MeasuredCode()
 
     @cached_property
-    def cycles_per_call(self) -> tuple[float, ...]:
+    def ticks_per_call(self) -> tuple[float, ...]:
         """One value for each repeat."""
         if not self.subtracted:
-            return tuple(sample.cycles_per_call for sample in self.samples)
-        return tuple(sample.cycles_per_call - self.overhead.of(sample) for sample in self.samples)
+            return tuple(sample.ticks_per_call for sample in self.samples)
+        return tuple(sample.ticks_per_call - self.overhead.of(sample) for sample in self.samples)
 
     @property
     def seconds_per_call(self) -> tuple[float, ...]:
         """One value for each repeat."""
-        return tuple(self.clock.seconds(cycles) for cycles in self.cycles_per_call)
+        return tuple(self.clock.seconds(ticks) for ticks in self.ticks_per_call)
 
     @cached_property
     def counters(self) -> dict[str, tuple[int, ...]]:
@@ -168,39 +223,57 @@ class Measurement:
         names = self.samples[0].columns
         return {name: tuple(sample.columns[name] for sample in self.samples) for name in names}
 
-    @staticmethod
-    def per_call(name: str, sample: Sample) -> float:
-        """A counter's value per call of `sample`; a peak is the peak of all its calls."""
-        return sample.columns[name] / (1 if name in PEAKS else sample.number or 1)
+    def per_call(self, name: str, sample: Sample) -> float:
+        """A counter's value per call of `sample`, net if this measurement is; a peak is that of all calls."""
+        gross = sample.columns[name] / (1 if name in PEAKS else sample.number or 1)
+        return gross - self.overhead.of(sample, name) if self.subtracted and name not in PEAKS else gross
 
     def counter_per_call(self, name: str) -> float:
         """A counter's typical value per call: the smallest if times are exact, else the median.
 
-        The evaluator's own loop is in it: some instructions a call, and the cost of calling.
+        Unless this measurement is net, it has the cost of calling, and its share of starting the counters.
         """
         values = [self.per_call(name, sample) for sample in self.samples]
         return min(values) if self.clock.exact else statistics.median(values)
 
+    @cached_property
+    def processes(self) -> int:
+        """The number of starts of the device that the samples are of."""
+        return len({sample.process for sample in self.samples})
+
+    @cached_property
+    def summarized(self) -> tuple[float, ...]:
+        """The ticks per call that the summary is of: of each repeat, or the median of each of several starts.
+
+        On a host's clock repeats of one process are alike, and differ from another process's.
+        """
+        if self.processes == 1 or self.clock.exact:
+            return self.ticks_per_call
+        starts: dict[int, list[float]] = {}
+        for sample, ticks in zip(self.samples, self.ticks_per_call, strict=True):
+            starts.setdefault(sample.process, []).append(ticks)
+        return tuple(statistics.median(each) for each in starts.values())
+
     @property
-    def resolution_cycles(self) -> float:
-        """The largest effect of one clock step, in cycles per call."""
-        step = max(self.overhead.step, self.clock.step_cycles)
+    def resolution_ticks(self) -> float:
+        """The largest effect of one clock step, in ticks per call."""
+        step = max(self.overhead.step, self.clock.step_ticks)
         return max(step / (sample.number or 1) for sample in self.samples)
 
     @cached_property
     def summary(self) -> Summary:
-        """Statistics of the cycles per call."""
-        return summarize(self.cycles_per_call, self.resolution_cycles)
+        """Statistics of the ticks per call, `summarized`."""
+        return summarize(self.summarized, self.resolution_ticks)
 
     @property
-    def typical_cycles(self) -> float:
+    def typical_ticks(self) -> float:
         """Cycles per call: if times are exact, the shortest repeat (fewest interrupts), else the median."""
         return self.summary.min if self.clock.exact else self.summary.median
 
     @property
     def instructions(self) -> float | None:
         """The median of the instructions per call; None where they are not known."""
-        each = self.clock.cycles_per_instruction
+        each = self.clock.ticks_per_instruction
         return None if each is None else self.summary.median / float(each)
 
     @property
@@ -208,9 +281,33 @@ class Measurement:
         """True if the device fell back on its slower clock in any repeat."""
         return any(sample.coarse for sample in self.samples)
 
+    def with_stack(self, change: Callable[[int], int]) -> Self:
+        """The same measurement with the counter of the stack's depth changed; itself without that counter."""
+        if "stack_bytes" not in self.counters:
+            return self
+        columns = [dict(sample.columns) for sample in self.samples]
+        for each in columns:
+            each["stack_bytes"] = change(each["stack_bytes"])
+        changed = zip(self.samples, columns, strict=True)
+        return replace(self, samples=tuple(replace(sample, columns=each) for sample, each in changed))
+
     def net(self) -> Self:
-        """The same measurement without the overhead of measuring. It may be below 0 because of noise."""
+        """The same measurement without the overhead of measuring, in time and in all counters.
+
+        A value may be below 0 because of noise. Raises ConfigurationError for counters whose overhead is not
+        known, such as a meter's readings.
+        """
+        unknown = self.counters.keys() - self.overhead.counters.keys() - PEAKS
+        if unknown:
+            raise ConfigurationError(
+                f"the overhead of {', '.join(sorted(unknown))} is not known: there is no net value",
+                next_step="measure without it, or use gross values",
+            )
         return replace(self, subtracted=True)
+
+    def of_process(self, process: int) -> Self:
+        """The same measurement, of another start of the device."""
+        return replace(self, samples=tuple(replace(sample, process=process) for sample in self.samples))
 
     def joined(self, more: Measurement) -> Self:
         """This measurement with the samples of `more` after its own; both have the same counters."""
@@ -225,36 +322,38 @@ class Measurement:
         )
 
 
-def clock_step(cycles: Sequence[int]) -> int:
+def clock_step(ticks: Sequence[int]) -> int:
     """The clock's step, in counts: the common divisor of many different readings.
 
     A few different readings may have a common divisor by chance: the result is 1 then.
     """
-    different = set(cycles)
+    different = set(ticks)
     return max(1, math.gcd(*different)) if len(different) >= _ENOUGH else 1
 
 
-def parse_samples(answer: bytes, timebase: Timebase) -> tuple[DeviceClock, tuple[Sample, ...]]:
-    """The measurement in the device's answer. Raises ValueError if the answer's layout is wrong or it has no
-    rate."""
+def parse_samples(answer: bytes, timebase: Timebase) -> tuple[DeviceClock, tuple[Sample, ...], bool]:
+    """The measurement in the device's answer, and True if the function is of the runtime's own form.
+
+    Raises ValueError if the answer's layout is wrong or it has no rate.
+    """
     if len(answer) < _HEADER.size:
         raise ValueError(f"{len(answer)} bytes are no list of samples")
-    _, size, stride, columns, cycles_hz = _HEADER.unpack_from(answer)
+    _, native, size, stride, columns, ticks_hz = _HEADER.unpack_from(answer)
     rows = len(answer) - size
     if size < _HEADER.size or stride < _RECORD.size + columns * _COLUMN.size or rows <= 0 or rows % stride:
         layout = f"{size} of header, rows of {stride}, {columns} columns"
         raise ValueError(f"{len(answer)} bytes are no list of samples: {layout}")
-    if cycles_hz == 0:
+    if ticks_hz == 0:
         raise ValueError("the device's clock has no rate")
     names = answer[_HEADER.size : size].decode("ascii", "backslashreplace").split("\0")[:columns]
     if len(names) < columns or not all(names):
         raise ValueError(f"{columns} columns, and the names {names}")
     starts = range(size, len(answer), stride)
-    return timebase.clock(cycles_hz), tuple(_sample(answer, start, names) for start in starts)
+    return timebase.clock(ticks_hz), tuple(_sample(answer, start, names) for start in starts), bool(native)
 
 
 def _sample(answer: bytes, start: int, names: Sequence[str]) -> Sample:
-    cycles, number, batches = _RECORD.unpack_from(answer, start)
+    ticks, number, batches = _RECORD.unpack_from(answer, start)
     offsets = (start + _RECORD.size + i * _COLUMN.size for i in range(len(names)))
     columns = {name: _COLUMN.unpack_from(answer, at)[0] for name, at in zip(names, offsets, strict=True)}
-    return Sample(cycles, number, batches & ~_COARSE, bool(batches & _COARSE), columns)
+    return Sample(ticks, number, batches & ~_COARSE, bool(batches & _COARSE), columns)

@@ -22,16 +22,16 @@ def draw_samples(record: TimingRecord, target: Path) -> None:
     order, spread = figure.subplots(1, 2, sharey=True, width_ratios=(3, 1))
     figure.suptitle(f"{record.call} on {record.platform}\n{item.clock}", fontsize=9)
     _draw_order(order, item)
-    spread.hist(item.cycles_per_call, bins="auto", orientation="horizontal", color=_COLOURS["head"])
+    spread.hist(item.ticks_per_call, bins="auto", orientation="horizontal", color=_COLOURS["head"])
     spread.set_xlabel("repeats")
     save_figure(figure, target)
 
 
 def _draw_order(axes: Any, measurement: Measurement) -> None:  # noqa: ANN401
-    cycles, summary = measurement.cycles_per_call, measurement.summary
-    axes.plot(range(1, len(cycles) + 1), cycles, ".", color=_COLOURS["head"], label="repeat")
+    ticks, summary = measurement.ticks_per_call, measurement.summary
+    axes.plot(range(1, len(ticks) + 1), ticks, ".", color=_COLOURS["head"], label="repeat")
     if summary.outliers:
-        far = [cycles[index] for index in summary.outliers]
+        far = [ticks[index] for index in summary.outliers]
         places = [index + 1 for index in summary.outliers]
         axes.plot(places, far, "o", markerfacecolor="none", color=_COLOURS["outlier"], label="outlier")
     axes.axhline(summary.median, color=_COLOURS["median"], linewidth=1, label="median")
@@ -57,8 +57,8 @@ def draw_comparison(comparison: Comparison, target: Path) -> None:
 def _draw_change(axes: Any, change: Change) -> None:  # noqa: ANN401
     assert change.base is not None
     assert change.head is not None
-    _draw_row(axes, 1, "base", change.base.cycles_per_call, change.base.summary.median)
-    _draw_row(axes, 0, "head", change.head.cycles_per_call, change.head.summary.median)
+    _draw_row(axes, 1, "base", change.base.ticks_per_call, change.base.summary.median)
+    _draw_row(axes, 0, "head", change.head.ticks_per_call, change.head.summary.median)
     axes.set_yticks([0, 1], ["head", "base"])
     axes.set_ylim(-0.6, 1.6)
     axes.set_title(f"{change.call} on {change.platform}: {change.verdict}", fontsize=9, loc="left")
@@ -67,6 +67,6 @@ def _draw_change(axes: Any, change: Change) -> None:  # noqa: ANN401
     axes.grid(axis="x", alpha=0.3)
 
 
-def _draw_row(axes: Any, y: int, side: str, cycles: Sequence[float], median: float) -> None:  # noqa: ANN401
-    axes.plot(cycles, [y] * len(cycles), ".", color=_COLOURS[side], alpha=0.6)
+def _draw_row(axes: Any, y: int, side: str, ticks: Sequence[float], median: float) -> None:  # noqa: ANN401
+    axes.plot(ticks, [y] * len(ticks), ".", color=_COLOURS[side], alpha=0.6)
     axes.plot([median, median], [y - 0.35, y + 0.35], color=_COLOURS["median"], linewidth=2)

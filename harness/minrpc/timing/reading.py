@@ -10,33 +10,33 @@ from dataclasses import dataclass
 class ClockReading:
     """Both clocks of a device at one instant.
 
-    cycles: the cycle counter, `bits` wide, which counts cycles_hz a second.
+    ticks: the cycle counter, `bits` wide, which counts ticks_hz a second.
     uptime: the slower clock, which counts coarse_hz a second; both are 0 without such a clock.
     """
 
-    cycles: int
+    ticks: int
     uptime: int
-    cycles_hz: int
+    ticks_hz: int
     coarse_hz: int
     bits: int
 
-    def cycles_since(self, start: ClockReading) -> int:
+    def ticks_since(self, start: ClockReading) -> int:
         """Cycles from `start` to this reading. The uptime supplies the wraps of a narrow counter.
 
         Without an uptime the counter must not have wrapped more than once.
         """
         if self.coarse_hz == 0:
-            return (self.cycles - start.cycles) % (1 << self.bits)
+            return (self.ticks - start.ticks) % (1 << self.bits)
         # A counter that the device widens in software loses wraps of 32 bits while it is not read.
         wrap = 1 << min(self.bits, 32)
-        counted = (self.cycles - start.cycles) % wrap
-        expected = (self.uptime - start.uptime) * self.cycles_hz // self.coarse_hz
+        counted = (self.ticks - start.ticks) % wrap
+        expected = (self.uptime - start.uptime) * self.ticks_hz // self.coarse_hz
         return counted + (expected - counted + wrap // 2) // wrap * wrap
 
     def seconds_since(self, start: ClockReading) -> float:
         """Seconds from `start` to this reading, by the cycle counter."""
-        return self.cycles_since(start) / self.cycles_hz
+        return self.ticks_since(start) / self.ticks_hz
 
     def stands_still_since(self, start: ClockReading) -> bool:
         """True if the cycle counter has not moved since `start`, although the device has worked since."""
-        return self.cycles == start.cycles
+        return self.ticks == start.ticks

@@ -4,16 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Self
 
-from minrpc.reports.document import document, to_text
-from minrpc.reports.document import parse as parse_document
+from minrpc.reports.decoding import decoded
+from minrpc.reports.document import document, parse as parse_document, to_text
 from minrpc.timing.clock import DeviceClock
-from minrpc.timing.measurement import Measurement, MemoryUse, Overhead, Sample
+from minrpc.timing.measurement import MeasuredCode, Measurement, MemoryUse, Overhead, Sample
 
 COMMAND: Final = "time"
 """The command that writes this JSON."""
+
+_Symbols = Mapping[str, tuple[int, int]]
+"""Bytes of flash and RAM by symbol."""
+_MOST_SHIFT: Final = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,35 +37,32 @@ class FirmwareRecord:
     flash: int
     ram: int
     floating_point: str = ""
-    symbols: Mapping[str, tuple[int, int]] = field(default_factory=dict, hash=False)
+    symbols: _Symbols = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TimingRecord:
     """One function, called with one set of arguments, on one platform.
 
-    arguments: types and shapes, or values, as the command line takes them.
     firmware: None for a board, whose firmware is its own.
-    code: bytes by symbol of the code loaded for the call, if any.
-    code_compiler, code_flags: compiler and flags of that code, from its debug information and its caller.
-    function_bytes: of the function itself, without its callees; 0 where that is not known.
-    when: ISO 8601, UTC.
+    when: ISO 8601, UTC. commit: of the user's work tree, with "+" if a file differs from it; "" if unknown.
     """
 
     platform: str
-    arguments: tuple[str, ...]
     measurement: Measurement
     firmware: FirmwareRecord | None = None
-    code: Mapping[str, int] = field(default_factory=dict, hash=False)
-    code_compiler: str = ""
-    code_flags: str = ""
-    function_bytes: int = 0
     when: str = ""
+    commit: str = ""
 
     @property
     def call(self) -> str:
         """The call as reports write it: "add(float32[1024], float32[1024])"."""
-        return f"{self.measurement.name}({', '.join(self.arguments)})"
+        return f"{self.measurement.name}({', '.join(self.measurement.arguments)})"
+
+    @property
+    def code(self) -> MeasuredCode:
+        """The function's machine code."""
+        return self.measurement.code
 
     @property
     def key(self) -> tuple[str, str]:
@@ -73,60 +74,121 @@ class TimingRecord:
         item = self.measurement
         return {
             "function": item.name,
-            "arguments": list(self.arguments),
+            "arguments": list(item.arguments),
             "platform": self.platform,
             "clock": item.clock.to_json(),
-            "overhead_cycles": asdict(item.overhead),
+            "overhead_ticks": {name: getattr(item.overhead, name) for name in ("timer", "call", "step")},
+            "overhead_counters": {name: list(both) for name, both in item.overhead.counters.items()},
             "summary": _summary(item),
             "samples": [_sample(sample) for sample in item.samples],
             "memory_bytes": asdict(item.memory) if item.memory else None,
             "counter_groups": [list(group) for group in item.groups],
             "doubtful_counters": list(item.doubtful),
             "estimate": item.estimate,
+            "inclusive": dict(item.inclusive),
             "firmware": _firmware(self.firmware) if self.firmware else None,
-            "code_bytes": dict(self.code),
-            "code_compiler": self.code_compiler,
-            "code_flags": self.code_flags,
-            "function_bytes": self.function_bytes,
+            "code_bytes": dict(item.code.symbols),
+            "code_compiler": item.code.compiler,
+            "code_flags": item.code.flags,
+            "function_bytes": item.code.function_bytes,
             "when": self.when,
+            "commit": self.commit,
         }
 
     @classmethod
-    def from_json(
-        cls, entry: dict[str, Any], symbols: Mapping[str, Mapping[str, Sequence[int]]] | None = None
-    ) -> Self:
-        """Reads a document of `to_json`. Raises KeyError and TypeError for other documents.
+    def from_json(cls, entry: object, symbols: Mapping[str, _Symbols] | None = None) -> Self:
+        """Reads a document of `to_json`. Raises ValueError with the key for other documents.
 
         symbols: of each firmware, by its content's hash.
         """
+        return cls._of(decoded(_Entry, entry), symbols or {})
+
+    @classmethod
+    def _of(cls, entry: _Entry, symbols: Mapping[str, _Symbols]) -> Self:
         measurement = Measurement(
-            name=entry["function"],
-            clock=DeviceClock.from_json(entry["clock"]),
-            samples=tuple(Sample(**sample) for sample in entry["samples"]),
-            overhead=Overhead(**entry["overhead_cycles"]),
-            memory=MemoryUse(**entry["memory_bytes"]) if entry.get("memory_bytes") else None,
-            groups=tuple(tuple(group) for group in entry.get("counter_groups", ())),
-            doubtful=tuple(entry.get("doubtful_counters", ())),
-            estimate=entry.get("estimate", ""),
+            name=entry.function,
+            clock=entry.clock,
+            samples=entry.samples,
+            overhead=replace(entry.overhead_ticks, counters=entry.overhead_counters),
+            memory=entry.memory_bytes,
+            groups=entry.counter_groups,
+            doubtful=entry.doubtful_counters,
+            estimate=entry.estimate,
+            inclusive=entry.inclusive,
+            arguments=entry.arguments,
+            code=MeasuredCode(entry.function_bytes, entry.code_bytes, entry.code_compiler, entry.code_flags),
         )
-        if not measurement.samples:
-            raise TypeError("a measurement without samples")
-        firmware = dict(entry["firmware"]) if entry["firmware"] else None
-        if firmware:
-            firmware |= {"flash": firmware.pop("flash_bytes"), "ram": firmware.pop("ram_bytes")}
-            known = (symbols or {}).get(firmware["content_hash"], {})
-            firmware["symbols"] = {name: (flash, ram) for name, (flash, ram) in known.items()}
         return cls(
-            platform=entry["platform"],
-            arguments=tuple(entry["arguments"]),
+            platform=entry.platform,
             measurement=measurement,
-            firmware=FirmwareRecord(**firmware) if firmware else None,
-            code=dict(entry.get("code_bytes", {})),
-            code_compiler=entry.get("code_compiler", ""),
-            code_flags=entry.get("code_flags", ""),
-            function_bytes=entry.get("function_bytes", 0),
-            when=entry["when"],
+            firmware=entry.firmware.record(symbols) if entry.firmware else None,
+            when=entry.when,
+            commit=entry.commit,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _FirmwareEntry:
+    content_hash: str
+    compiler: str
+    flags: str
+    flash_bytes: int
+    ram_bytes: int
+    floating_point: str = ""
+
+    def record(self, symbols: Mapping[str, _Symbols]) -> FirmwareRecord:
+        return FirmwareRecord(
+            content_hash=self.content_hash,
+            compiler=self.compiler,
+            flags=self.flags,
+            flash=self.flash_bytes,
+            ram=self.ram_bytes,
+            floating_point=self.floating_point,
+            symbols=symbols.get(self.content_hash, {}),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Entry:
+    """The keys of a record in a file."""
+
+    function: str
+    arguments: tuple[str, ...]
+    platform: str
+    clock: DeviceClock
+    overhead_ticks: Overhead
+    overhead_counters: Mapping[str, tuple[float, float]]
+    samples: tuple[Sample, ...]
+    memory_bytes: MemoryUse | None = None
+    counter_groups: tuple[tuple[str, ...], ...] = ()
+    doubtful_counters: tuple[str, ...] = ()
+    estimate: str = ""
+    inclusive: Mapping[str, float] = field(default_factory=dict)
+    firmware: _FirmwareEntry | None
+    code_bytes: Mapping[str, int] = field(default_factory=dict)
+    code_compiler: str = ""
+    code_flags: str = ""
+    function_bytes: int = 0
+    when: str
+    commit: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.samples:
+            raise ValueError("it has no samples")
+        if any(sample.columns.keys() != self.samples[0].columns.keys() for sample in self.samples):
+            raise ValueError("the counters of its samples differ")
+        if not self.clock.ticks_hz or (self.clock.icount_shift or 0) > _MOST_SHIFT:
+            raise ValueError(
+                f"its clock has {self.clock.ticks_hz} Hz, icount shift {self.clock.icount_shift}"
+            )
+
+
+@dataclass(frozen=True)
+class _Content:
+    """The keys of a file."""
+
+    timings: Sequence[_Entry]
+    symbol_bytes: Mapping[str, _Symbols] = field(default_factory=dict)
 
 
 def _summary(measurement: Measurement) -> dict[str, Any]:
@@ -135,11 +197,11 @@ def _summary(measurement: Measurement) -> dict[str, Any]:
     interval = summary.interval
     return {
         "median_s": measurement.clock.seconds(summary.median),
-        "median_cycles": summary.median,
-        "mad_cycles": summary.mad,
-        "mean_cycles": summary.mean,
-        "std_cycles": summary.std,
-        "interval_cycles": [interval.low, interval.high] if interval else None,
+        "median_ticks": summary.median,
+        "mad_ticks": summary.mad,
+        "mean_ticks": summary.mean,
+        "std_ticks": summary.std,
+        "interval_ticks": [interval.low, interval.high] if interval else None,
         "confidence_ratio": interval.confidence if interval else None,
     }
 
@@ -158,12 +220,13 @@ def _firmware(firmware_record: FirmwareRecord) -> dict[str, Any]:
 def _sample(sample: Sample) -> dict[str, Any]:
     """The result of `asdict` in a tenth of its time: a record may have a million samples."""
     fields = {
-        "cycles": sample.cycles,
+        "ticks": sample.ticks,
         "number": sample.number,
         "batches": sample.batches,
         "coarse": sample.coarse,
     }
-    return {**fields, "columns": dict(sample.columns)} if sample.columns else fields
+    process = {"process": sample.process} if sample.process else {}
+    return {**fields, **process, **({"columns": dict(sample.columns)} if sample.columns else {})}
 
 
 def content(records: Iterable[TimingRecord]) -> dict[str, Any]:
@@ -188,12 +251,9 @@ def parse(text: str, *others: str) -> list[TimingRecord]:
 
 
 def from_content(found: Mapping[str, Any]) -> list[TimingRecord]:
-    """The records of a `content`. Raises ValueError with the reason if it is damaged."""
-    try:
-        symbols = found.get("symbol_bytes", {})
-        return [TimingRecord.from_json(entry, symbols) for entry in found["timings"]]
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"an entry in it is damaged: {error}") from error
+    """The records of a `content`. Raises ValueError with the key if it is damaged."""
+    read = decoded(_Content, found)
+    return [TimingRecord._of(entry, read.symbol_bytes) for entry in read.timings]
 
 
 def merged(kept: Sequence[TimingRecord], new: TimingRecord) -> list[TimingRecord]:

@@ -11,7 +11,10 @@ from minrpc.timing.record import TimingRecord
 from minrpc.timing.units import count, quantity
 
 STACK: Final = "stack_bytes"
-NOTE: Final = "Instructions are counted by QEMU, which knows no pipelines: they are not a core's cycles."
+NOTE: Final = (
+    "Instructions of the function with its callees, counted by QEMU, which knows no pipelines: "
+    "they are not a core's cycles."
+)
 
 
 def side_by_side(records: Sequence[TimingRecord]) -> str:
@@ -19,7 +22,7 @@ def side_by_side(records: Sequence[TimingRecord]) -> str:
     them, time, bytes of the function itself, flash and RAM of the firmware, and the depth of the stack if it
     was counted. A value that a platform can't give is left blank.
     """
-    known = [record.measurement.instructions for record in records]
+    known = [record.measurement.inclusive.get("instructions") for record in records]
     first = next((item for item in known if item), None)
     stack = any(STACK in record.measurement.counters for record in records)
     head = ["platform", "instructions a call", "ratio", "time a call", "code", "flash", "RAM"]
@@ -37,7 +40,7 @@ def _line(record: TimingRecord, instructions: float | None, first: float | None)
     ratio = f"{instructions / first:.3f}" if instructions and first else ""
     seconds = quantity(measurement.clock.seconds(measurement.summary.median), "s")
     sizes = [count(firmware.flash), count(firmware.ram)] if firmware else ["", ""]
-    code = count(record.function_bytes) if record.function_bytes else ""
+    code = count(record.code.function_bytes) if record.code.function_bytes else ""
     return [record.platform, counted, ratio, seconds, code, *sizes]
 
 

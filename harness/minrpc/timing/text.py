@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from minrpc.timing.markdown import counter_title, inclusive_text
 from minrpc.timing.measurement import MOST, Measurement, MemoryUse
 from minrpc.timing.record import TimingRecord
 from minrpc.timing.summary import least_samples
@@ -28,8 +29,11 @@ def _facts(measurement: Measurement) -> Iterator[tuple[str, str]]:
     yield "mean", f"{_both(measurement, summary.mean)}, std {_both(measurement, summary.std)}"
     yield "min, max", f"{_both(measurement, summary.min)}, {_both(measurement, summary.max)}"
     yield "95 % interval", _interval(measurement)
-    if measurement.instructions is not None and "instructions" not in measurement.counters:
-        yield "instructions", f"{count(measurement.instructions)} a call"
+    if measurement.inclusive:
+        named = [
+            f"{inclusive_text(measurement, name)} {counter_title(name)}" for name in measurement.inclusive
+        ]
+        yield "inclusive", f"{', '.join(named)} a call: the function with its callees"
     for name in measurement.counters:
         if name == "cycles":
             yield "core cycles", f"{_estimated(measurement)}; {measurement.estimate}"
@@ -45,8 +49,8 @@ def _facts(measurement: Measurement) -> Iterator[tuple[str, str]]:
     yield "overhead", _overhead(measurement)
 
 
-def _both(measurement: Measurement, cycles: float) -> str:
-    return f"{count(cycles, 3)} cycles ({quantity(measurement.clock.seconds(cycles), 's')})"
+def _both(measurement: Measurement, ticks: float) -> str:
+    return f"{count(ticks, 3)} ticks ({quantity(measurement.clock.seconds(ticks), 's')})"
 
 
 def _counter(measurement: Measurement, name: str) -> str:
@@ -61,17 +65,21 @@ def _counter(measurement: Measurement, name: str) -> str:
 def _estimated(measurement: Measurement) -> str:
     """Both ends of the range if they differ."""
     least, most = measurement.counter_per_call("cycles"), measurement.counter_per_call(MOST)
-    return (
-        _counter(measurement, "cycles") if least == most else f"{count(least, 3)} to {count(most, 3)} a call"
-    )
+    if least == most:
+        return _counter(measurement, "cycles")
+    span = f"{count(least, 3)} to {count(most, 3)} a call"
+    return f"{span} by operands and conditions, which QEMU shows from version 9 on, and unaligned stores"
 
 
 def _interval(measurement: Measurement) -> str:
     interval = measurement.summary.interval
     if interval is None:
-        return f"of the median: not known, it takes {least_samples()} repeats"
-    span = f"{count(interval.low, 3)} to {count(interval.high, 3)} cycles"
-    return f"of the median: {span}, known to {measurement.summary.precision * 100:.2g} %"
+        counted = "processes" if measurement.processes > 1 else "repeats"
+        return f"of the median: not known, it takes {least_samples()} {counted}"
+    span = f"{count(interval.low, 3)} to {count(interval.high, 3)} ticks"
+    known = f"known to {measurement.summary.precision * 100:.2g} %"
+    alone = ", in this process" if measurement.clock.mode == "wall" and measurement.processes == 1 else ""
+    return f"of the median{alone}: {span}, {known}"
 
 
 def _memory(memory: MemoryUse) -> Iterator[tuple[str, str]]:
@@ -95,16 +103,15 @@ def _repeats(measurement: Measurement) -> str:
     by_coarse = (
         f"; {coarse} by the device's slower clock, since the counter was not reliable" if coarse else ""
     )
-    return f"{len(measurement.samples)} of {calls} calls{by_coarse}"
+    starts = f", in {measurement.processes} processes" if measurement.processes > 1 else ""
+    return f"{len(measurement.samples)} of {calls} calls{starts}{by_coarse}"
 
 
 def _outliers(measurement: Measurement) -> str:
     found = measurement.summary.outliers
     if not found:
         return "none"
-    named = [
-        f"repeat {index + 1}: {count(measurement.cycles_per_call[index], 3)} cycles" for index in found[:4]
-    ]
+    named = [f"repeat {index + 1}: {count(measurement.summarized[index], 3)} ticks" for index in found[:4]]
     more = f" and {len(found) - 4} more" if len(found) > 4 else ""
     return f"{len(found)}, kept ({'; '.join(named)}{more})"
 
@@ -125,5 +132,5 @@ def _drift(measurement: Measurement) -> str:
 
 def _overhead(measurement: Measurement) -> str:
     timer, call = count(measurement.overhead.timer), count(measurement.overhead.call)
-    cost = f"timer {timer} cycles a repeat, loop and empty call {call} cycles a call"
+    cost = f"timer {timer} ticks a repeat, loop and empty call {call} ticks a call"
     return f"{cost}; {'subtracted' if measurement.subtracted else 'not subtracted'}"

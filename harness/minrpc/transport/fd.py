@@ -129,6 +129,16 @@ class FdTransport:
         self._streams = len(data) >= _LONG
         return data or self._read_some()
 
+    def go_on(self, other: FdTransport) -> None:
+        """Go on over the link of `other`, which is closed; bytes of the present link are dropped."""
+        os.dup2(other.fileno(), self._fd, inheritable=False)
+        other.close()
+        self.name, self._streams = other.name, False
+        self._kept.clear()
+        self._kept_bytes = 0
+        if self._news is not None:
+            self._news.register(self._fd, select.EPOLLIN | select.EPOLLET)
+
     def close(self) -> None:
         """Close the descriptor."""
         if self._open:
@@ -210,7 +220,7 @@ class FdTransport:
 
     def _timed_out(self, written: int, total: int, timeout_s: float) -> DeadlineError:
         failure = DeadlineError(
-            f"{self.name}: the device took {written} of {total} bytes within {timeout_s:g} s",
+            f"{self.name}: the device took {written} of {total} bytes within {round(timeout_s, 3):g} s",
             waited_for="room on the link",
             wall_s=timeout_s,
         )

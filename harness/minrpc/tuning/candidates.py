@@ -97,19 +97,20 @@ class Space:
 class CandidateResult:
     """The result of a candidate.
 
-    reason: why it is invalid, one line. cycles: of a call, the fewest of its repeats, without the cost of
-    measuring; seconds: the same time in seconds.
-    code_bytes: size on the device. stack_bytes: by gcc's count, 0 if unknown.
+    reason: why it is invalid, one line.
+    cost: of a call, the smallest of its repeats, without the cost of measuring: ticks of the clock, or cycles
+        of the core if these are the objective. seconds: the same time in seconds.
+    code_bytes: size on the device. frame_bytes: by gcc's count, 0 if unknown.
     counters: per call, if requested. stage_s: seconds of this machine by stage.
     """
 
     candidate: Candidate
     outcome: Outcome
     reason: str = ""
-    cycles: float = 0.0
+    cost: float = 0.0
     seconds: float = 0.0
     code_bytes: int = 0
-    stack_bytes: int = 0
+    frame_bytes: int = 0
     counters: Mapping[str, float] = field(default_factory=dict)
     stage_s: Mapping[str, float] = field(default_factory=dict)
 
@@ -126,10 +127,10 @@ class CandidateResult:
             "flags": list(self.candidate.flags),
             "outcome": self.outcome,
             "reason": self.reason,
-            "call_cycles": self.cycles,
+            "cost": self.cost,
             "call_s": self.seconds,
             "code_bytes": self.code_bytes,
-            "stack_bytes": self.stack_bytes,
+            "frame_bytes": self.frame_bytes,
             "counters": dict(self.counters),
             "stage_s": dict(self.stage_s),
         }
@@ -142,10 +143,10 @@ class CandidateResult:
             candidate,
             line["outcome"],
             line["reason"],
-            line["call_cycles"],
+            line["cost"],
             line["call_s"],
             line["code_bytes"],
-            line["stack_bytes"],
+            line["frame_bytes"],
             line["counters"],
             line["stage_s"],
         )
@@ -180,7 +181,7 @@ def parse_flags(text: str) -> list[tuple[str, ...]]:
 def best(results: Iterable[CandidateResult]) -> CandidateResult | None:
     """The fastest valid result; among equals the smallest code, then the first."""
     valid = [result for result in results if result.valid]
-    return min(valid, key=lambda item: (item.cycles, item.code_bytes, item.candidate.number), default=None)
+    return min(valid, key=lambda item: (item.cost, item.code_bytes, item.candidate.number), default=None)
 
 
 def pareto(results: Iterable[CandidateResult]) -> list[CandidateResult]:
@@ -188,7 +189,7 @@ def pareto(results: Iterable[CandidateResult]) -> list[CandidateResult]:
     first."""
     valid = sorted(
         (result for result in results if result.valid),
-        key=lambda result: (result.cycles, result.code_bytes, result.stack_bytes, result.candidate.number),
+        key=lambda result: (result.cost, result.code_bytes, result.frame_bytes, result.candidate.number),
     )
     front: list[CandidateResult] = []
     for result in valid:
@@ -200,9 +201,9 @@ def pareto(results: Iterable[CandidateResult]) -> list[CandidateResult]:
 def _beats(first: CandidateResult, other: CandidateResult) -> bool:
     """True if `first` is at least as good in all; between equal results the earlier wins."""
     return (
-        first.cycles <= other.cycles
+        first.cost <= other.cost
         and first.code_bytes <= other.code_bytes
-        and first.stack_bytes <= other.stack_bytes
+        and first.frame_bytes <= other.frame_bytes
     )
 
 
@@ -216,8 +217,8 @@ def _t4_result(result: CandidateResult) -> dict[str, Any]:
     if result.candidate.flags:
         configuration["flags"] = " ".join(result.candidate.flags)
     seconds = result.stage_s
-    measured = [("time", result.seconds, "seconds"), ("cycles", result.cycles, "cycles")]
-    measured += [("code", result.code_bytes, "bytes"), ("stack", result.stack_bytes, "bytes")]
+    measured = [("time", result.seconds, "seconds"), ("cost", result.cost, "")]
+    measured += [("code", result.code_bytes, "bytes"), ("frame", result.frame_bytes, "bytes")]
     return {
         "configuration": configuration,
         "objectives": ["time"],

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Judges candidates by the workers of a Dask cluster; each thread of a worker has its own device.
 
-A worker builds the firmware from its own checkout and compiles candidates there; the kernel's files must have
-the same paths as here. Dask is an extra: `pip install 'minrpc-harness[dask]'`.
+A worker builds the firmware from its own checkout; it compiles and runs candidates there, in a sandbox. The
+kernel's files must have the same paths as here. Dask is an extra: `pip install 'minrpc-harness[dask]'`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import build
+from minrpc.host.wall import sandboxed
 from minrpc.library.loading import likely_base
 from minrpc.library.toolset import toolset_of
 from minrpc.targets import Target
@@ -27,9 +28,12 @@ _CONNECT_S: Final = 30.0
 
 
 class DaskWorkers:
-    """The cluster whose scheduler is at `address`. A context manager: it ends the workers' devices."""
+    """The cluster whose scheduler is at `address`. A context manager: it ends the workers' devices.
 
-    def __init__(self, address: str, kernel: Kernel, target: Target) -> None:
+    sandbox: False for candidates with the rights of the workers.
+    """
+
+    def __init__(self, address: str, kernel: Kernel, target: Target, *, sandbox: bool = True) -> None:
         try:
             self._dask: Any = import_module("distributed")
             pickle: Any = import_module("cloudpickle")
@@ -58,7 +62,7 @@ class DaskWorkers:
         self.ahead = 2 * sum(threads.values())
         self._kernel = kernel
         self._target = target
-        self._shared = self._client.scatter((kernel, target), broadcast=True)
+        self._shared = self._client.scatter((kernel, target, sandbox), broadcast=True)
         self._results: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._pending: set[Any] = set()
 
@@ -87,24 +91,27 @@ class DaskWorkers:
         return result
 
 
-_benches: dict[int, Bench] = {}
+# By thread, and whether the device is in a sandbox.
+_benches: dict[tuple[int, bool], Bench] = {}
 _lock = threading.Lock()
 
 
-def judge(shared: tuple[Kernel, Target], candidate: Candidate, check: bool | None) -> CandidateResult:
+def judge(shared: tuple[Kernel, Target, bool], candidate: Candidate, check: bool | None) -> CandidateResult:
     """The result of a candidate on the device of this worker's thread."""
-    kernel, target = shared
+    kernel, target, sandbox = shared
+    place = threading.get_ident(), sandbox
     with _lock:
-        bench = _benches.get(threading.get_ident())
+        bench = _benches.get(place)
         if bench is None or bench.firmware.target != target:
             if bench is not None:
                 bench.close()
             firmware = build(target)
             bench = Bench(kernel, firmware, toolset_of(firmware))
-            _benches[threading.get_ident()] = bench
+            _benches[place] = bench
         bench.kernel = kernel
-    done = built(kernel.sources(candidate), bench.toolset, likely_base(bench.toolset))
-    return bench.judge(candidate, done, check=check)
+    with sandboxed("or --no-sandbox: candidates then have the worker's rights", wanted=sandbox):
+        done = built(kernel.sources(candidate), bench.toolset, likely_base(bench.toolset))
+        return bench.judge(candidate, done, check=check)
 
 
 def end_devices() -> None:

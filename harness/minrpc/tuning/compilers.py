@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 from minrpc.errors import BuildError, HarnessError, LinkerError
 from minrpc.host.process import output_tail, spawn, stop_group
+from minrpc.host.wall import is_up, sandboxed
 from minrpc.library import Sources, compile_sources
 from minrpc.library.compiling import Compiled
 from minrpc.library.linking import LinkedImage
@@ -121,7 +122,7 @@ class _Compiler:
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
         with theirs:
-            program = f"from {__name__} import serve; serve({theirs.fileno()})"
+            program = f"from {__name__} import serve; serve({theirs.fileno()}, sandbox={is_up()})"
             command = [sys.executable, "-P", "-c", program]
             self._process: subprocess.Popen[bytes] = spawn(command, pass_fds=[theirs.fileno()])
         self._output = output_tail(self._process, "compiler")
@@ -146,9 +147,9 @@ class _Compiler:
         return self._output.text().strip().rpartition("\n")[2]
 
 
-def serve(descriptor: int) -> None:
+def serve(descriptor: int, *, sandbox: bool) -> None:
     """Build the candidates from the connection, until its other end is closed."""
-    with Connection(descriptor) as connection:
+    with Connection(descriptor) as connection, sandboxed(wanted=sandbox):
         while True:
             try:
                 sources, toolset, base = connection.recv()

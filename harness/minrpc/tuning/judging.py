@@ -177,7 +177,7 @@ class Bench:
         if wrong:
             self._spoil()
             if result.outcome in ("correct", "clock"):
-                return replace(result, outcome="clock", reason=wrong, cycles=0.0, seconds=0.0, counters={})
+                return replace(result, outcome="clock", reason=wrong, cost=0.0, seconds=0.0, counters={})
         return result
 
     def _wrong_clock(self) -> str:
@@ -190,7 +190,7 @@ class Bench:
             return f"the device's clock could not be read after it: {error.message}"
         if took <= 0 or abs(took - due) > _TIME_TOLERANCE[clock.mode] * due:
             return (
-                f"{_EMPTY_CALLS} empty calls take {took:,.0f} cycles of the device's clock after it, "
+                f"{_EMPTY_CALLS} empty calls take {took:,.0f} ticks of the device's clock after it, "
                 f"{due:,.0f} before: it has changed the timer or its interrupts"
             )
         return ""
@@ -231,8 +231,8 @@ class Bench:
                 if wrong:
                     return CandidateResult(candidate, "wrong", wrong, stage_s=stages)
             with _timed(stages, "measure"):
-                measured, cycles = _timed_call(library, kernel)
-            if not cycles:
+                measured, cost = _timed_call(library, kernel)
+            if not cost:
                 reason = "it takes less time than the device's clock can measure"
                 return CandidateResult(candidate, "clock", reason, stage_s=stages)
             if check:
@@ -243,30 +243,28 @@ class Bench:
             counters = {name: measured.counter_per_call(name) for name in measured.counters}
             stack = max(compiled.stack_use.values(), default=0)
             size = library.device_bytes
-            seconds = measured.clock.seconds(cycles)
+            seconds = measured.clock.seconds(cost)
             if kernel.objective == "cycles":
-                cycles = counters["cycles"]
-        return CandidateResult(
-            candidate, "correct", "", cycles, seconds, size, stack, counters, stage_s=stages
-        )
+                cost = counters["cycles"]
+        return CandidateResult(candidate, "correct", "", cost, seconds, size, stack, counters, stage_s=stages)
 
 
 def _timed_call(library: LoadedLibrary, kernel: Kernel) -> tuple[Measurement, float]:
-    """The measurement, and the cycles of a call: 0 if even the longest batch is too short to measure."""
+    """The measurement, and the ticks of a call: 0 if even the longest batch is too short to measure."""
     for longer in _LONGER:
         number = longer * kernel.number
         timer = library.measure(kernel.function, number=number, repeat=kernel.repeat, counters=kernel.counted)
         measured = timer(*copy.deepcopy(kernel.arguments))
-        cycles = _fewest(measured, number)
-        if cycles > 0:
+        ticks = _fewest(measured, number)
+        if ticks > 0:
             break
-    return measured, cycles
+    return measured, ticks
 
 
 def _time_of_empty_calls(device: Device) -> tuple[float, DeviceClock]:
     """Cycles of a batch of empty calls, and the device's clock."""
     measured = device.system_lib().measure("", number=_EMPTY_CALLS, repeat=3)()
-    return min(measured.cycles_per_call) * _EMPTY_CALLS, measured.clock
+    return min(measured.ticks_per_call) * _EMPTY_CALLS, measured.clock
 
 
 def _require_callable(library: LoadedLibrary, kernel: Kernel) -> None:
@@ -286,11 +284,11 @@ def _fewest(measured: Measurement, number: int) -> float:
     Under icount, a batch is rounded to whole instructions: without rounding, the counter's phase of one tick
     would make two runs differ. Rounding needs ticks shorter than half an instruction.
     """
-    each = measured.clock.cycles_per_instruction
+    each = measured.clock.ticks_per_instruction
     if each is None:
-        return max(0.0, min(measured.net().cycles_per_call))
+        return max(0.0, min(measured.net().ticks_per_call))
     overhead = measured.overhead
-    batch = round(min(measured.cycles_per_call) * number / each)
+    batch = round(min(measured.ticks_per_call) * number / each)
     batch -= round(overhead.timer / each) + number * round(overhead.call / each)
     return float(max(0, batch) * each / number)
 

@@ -50,6 +50,11 @@ class Kernel:
     objective: Objective = "time"
 
     @property
+    def unit(self) -> str:
+        """The unit of a result's cost."""
+        return "core cycles" if self.objective == "cycles" else "ticks"
+
+    @property
     def counted(self) -> tuple[str, ...] | Literal["all"]:
         """The counters to measure: the requested counters, and the counters of the objective."""
         if isinstance(self.counters, str):

@@ -6,7 +6,7 @@
                                               lang="C", answer=[None, expected], strategy="greedy_ils")
 
 Kernel Tuner's C backend compiles and runs on this machine; inside the block, this module's backend replaces
-it, and compiles for the device, loads, and times there. Kernel Tuner is an extra:
+it, and compiles for the device, loads, and times there, in a sandbox. Kernel Tuner is an extra:
 `pip install 'minrpc-harness[kernel-tuner]'`.
 """
 
@@ -23,6 +23,7 @@ import numpy as np
 
 from minrpc.errors import BuildError, ConfigurationError, HarnessError, LinkerError
 from minrpc.firmware import Firmware
+from minrpc.host.wall import sandboxed
 from minrpc.library import LoadedLibrary, Sources, compile_sources
 from minrpc.library.loading import load_compiled
 from minrpc.library.toolset import toolset_of
@@ -34,10 +35,13 @@ _SKIP: Final = "too many resources requested for launch"
 
 
 @contextmanager
-def on_devices(firmware: Firmware, *, call_timeout_s: float = CANDIDATE_TIMEOUT_S) -> Iterator[None]:
+def on_devices(
+    firmware: Firmware, *, call_timeout_s: float = CANDIDATE_TIMEOUT_S, sandbox: bool = True
+) -> Iterator[None]:
     """Makes `tune_kernel(..., lang="C")` and `run_kernel` use a device of `firmware` inside the block.
 
-    Results have `time` in ms, and also `cycles`, `code_bytes` and `stack_bytes`, for `objective=`.
+    sandbox: False for candidates with the rights of this process.
+    Results have `time` in ms, and also `ticks`, `code_bytes` and `frame_bytes`, for `objective=`.
     """
     try:
         module: Any = import_module("kernel_tuner.backends.compiler")
@@ -78,7 +82,8 @@ def on_devices(firmware: Firmware, *, call_timeout_s: float = CANDIDATE_TIMEOUT_
     before = module.CompilerFunctions
     module.CompilerFunctions = Backend
     try:
-        yield
+        with sandboxed("or on_devices(..., sandbox=False): candidates have your rights", wanted=sandbox):
+            yield
     finally:
         module.CompilerFunctions = before
         for backend in made:
@@ -92,7 +97,7 @@ class _Backend:
 
     def __init__(self, firmware: Firmware, options: Sequence[str], call_timeout_s: float) -> None:
         self.name = firmware.platform.name
-        self.units = {"time": "ms", "cycles": "cycles", "code_bytes": "bytes", "stack_bytes": "bytes"}
+        self.units = {"time": "ms", "ticks": "ticks", "code_bytes": "bytes", "frame_bytes": "bytes"}
         self.env: dict[str, Any] = {"platform": self.name, "compiler_options": list(options)}
         self.last_result = None
         self._firmware = firmware
@@ -102,7 +107,7 @@ class _Backend:
         self._device: Device | None = None
         self._library: LoadedLibrary | None = None
         self._timing = False
-        self._cycles: list[float] = []
+        self._ticks: list[float] = []
         self._seconds: list[float] = []
 
     def close(self) -> None:
@@ -113,16 +118,16 @@ class _Backend:
 
     def take_results(self) -> dict[str, Any]:
         """Times of all runs since the last call, the fastest as `time`, and sizes of the code."""
-        seconds, cycles = self._seconds, self._cycles
-        self._seconds, self._cycles = [], []
+        seconds, ticks = self._seconds, self._ticks
+        self._seconds, self._ticks = [], []
         library = self._library
         assert library is not None
         return {
             "time": min(seconds) * 1e3,
             "times": [duration * 1e3 for duration in seconds],
-            "cycles": min(cycles),
+            "ticks": min(ticks),
             "code_bytes": library.device_bytes,
-            "stack_bytes": max(library.compiled.stack_use.values(), default=0),
+            "frame_bytes": max(library.compiled.stack_use.values(), default=0),
         }
 
     # ------------------------------------------------------- methods that Kernel Tuner calls
@@ -167,7 +172,7 @@ class _Backend:
         except HarnessError as error:
             self.close()
             raise RuntimeError(f"{_SKIP}: {error.message}") from error
-        self._cycles.append(measured.cycles_per_call[0])
+        self._ticks.append(measured.ticks_per_call[0])
         self._seconds.append(measured.seconds_per_call[0])
 
     def start_event(self) -> None:

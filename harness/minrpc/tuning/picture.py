@@ -17,32 +17,32 @@ _INVALID: Final = "#c92a2a"
 
 
 def draw_results(title: str, results: Sequence[CandidateResult], target: Path) -> None:
-    """Draws each result's cycles in order of trial, with the best so far; and cycles against code size."""
+    """Draws each result's cost in order of trial, with the best so far; and the cost against code size."""
     figure = new_figure(9.0, 4.0)
     order, plane = figure.subplots(1, 2)
     figure.suptitle(title, fontsize=9)
     valid = [(place, result) for place, result in enumerate(results, 1) if result.valid]
     order.plot(
-        [place for place, _ in valid], [result.cycles for _, result in valid], ".", color=_ONE, label="right"
+        [place for place, _ in valid], [result.cost for _, result in valid], ".", color=_ONE, label="right"
     )
     least: list[float] = []
     for _, result in valid:
-        least.append(min([result.cycles, *least[-1:]]))
+        least.append(min([result.cost, *least[-1:]]))
     order.step([place for place, _ in valid], least, where="post", color=_BEST, label="best so far")
     wrong = [place for place, result in enumerate(results, 1) if not result.valid]
     if wrong:
         bottom = min(least, default=0.0)
         order.plot(wrong, [bottom] * len(wrong), "x", color=_INVALID, label="invalid", markersize=4)
     order.set_xlabel("candidate")
-    order.set_ylabel("cycles a call")
+    order.set_ylabel("ticks a call, or cycles of the core")
     front = pareto(results)
     plane.plot(
-        [result.code_bytes for _, result in valid], [result.cycles for _, result in valid], ".", color=_ONE
+        [result.code_bytes for _, result in valid], [result.cost for _, result in valid], ".", color=_ONE
     )
-    label = "not beaten in cycles, code and stack"
+    label = "not beaten in cost, code and stack"
     plane.plot(
         [result.code_bytes for result in front],
-        [result.cycles for result in front],
+        [result.cost for result in front],
         "o",
         color=_BEST,
         label=label,

@@ -87,7 +87,7 @@ class _Tpe:
                 return number
         return None
 
-    def _learn(self, result: CandidateResult, cycles: float) -> None:
+    def _learn(self, result: CandidateResult, cost: float) -> None:
         """Learn from another run's result, as if it had been proposed here."""
         choices = {name: len(values) for name, values in self._space.params.items()}
         choices["flags"] = len(self._space.flags)
@@ -100,7 +100,7 @@ class _Tpe:
             self._optuna.trial.create_trial(
                 params={name: places[name] for name in several},
                 distributions={name: categorical(list(range(choices[name]))) for name in several},
-                value=cycles,
+                value=cost,
             )
         )
 
@@ -114,14 +114,14 @@ class _Tpe:
 
     def tell(self, result: CandidateResult) -> None:
         number = result.candidate.number
-        cycles = result.cycles if result.valid else _WORST
+        cost = result.cost if result.valid else _WORST
         own = number in self._trials
         trial = self._trials.pop(number, None)
         if number not in self._seen and not own:
-            self._learn(result, cycles)
-        self._seen[number] = cycles
+            self._learn(result, cost)
+        self._seen[number] = cost
         if trial is not None:
-            self._study.tell(trial, cycles)
+            self._study.tell(trial, cost)
 
 
 STRATEGIES: Final[dict[str, Callable[[Space, int], Strategy]]] = {

@@ -34,7 +34,7 @@ class Study:
 
     varied: names of the varied parameters, "platform" first. rows: a value for each column by name: the
         varied parameters, outcome, ticks of the device's clock and seconds of a call, code_bytes,
-        stack_bytes, counters. A failed measurement has its reason as outcome, and no numbers.
+        frame_bytes, counters. A failed measurement has its reason as outcome, and no numbers.
     estimates: the source of core cycles and their error, a line, by platform; empty without cycles.
     """
 
@@ -106,7 +106,7 @@ class Study:
 
 
 # Columns besides the columns of parameters and counters.
-_COLUMNS: Final = frozenset({"platform", "outcome", "ticks", "seconds", "code_bytes", "stack_bytes"})
+_COLUMNS: Final = frozenset({"platform", "outcome", "ticks", "seconds", "code_bytes", "frame_bytes"})
 
 
 def study(
@@ -208,10 +208,10 @@ def _row(result: CandidateResult, over: Values) -> dict[str, Any]:
     return {
         **given,
         "outcome": result.outcome,
-        "ticks": result.cycles,
+        "ticks": result.cost,
         "seconds": result.seconds,
         "code_bytes": result.code_bytes,
-        "stack_bytes": result.stack_bytes,
+        "frame_bytes": result.frame_bytes,
         **result.counters,
     }
 

@@ -38,7 +38,8 @@ def describe(heard: bytes, sent: Sequence[bytes], baud: int | None = None) -> He
             "the sent bytes came back, and no answer",
             "separate TX and RX of the UART, or switch off the echo of the program behind the link",
         )
-    if _readable(others):
+    plain = sum(32 <= byte < 127 or byte in _CONTROLS_OF_TEXT for byte in others)
+    if plain >= _READABLE * len(others):
         line = _first_line(others)
         return Heard(
             f"bytes came, but no answer to the start of a session: readable text: {line}",
@@ -50,11 +51,6 @@ def describe(heard: bytes, sent: Sequence[bytes], baud: int | None = None) -> He
         "neither text nor frames",
         "reset the device; check that nothing else talks to it and that --baud is the UART's current-speed",
     )
-
-
-def _readable(data: bytes) -> bool:
-    plain = sum(32 <= byte < 127 or byte in _CONTROLS_OF_TEXT for byte in data)
-    return plain >= _READABLE * len(data)
 
 
 def _first_line(data: bytes) -> str:

@@ -174,11 +174,6 @@ def encode_exception(text: str) -> bytes:
     return _packet(RpcCode.EXCEPTION, encode_sequence([text], Dialect.V0_8_0))
 
 
-def encode_question(question: Question) -> bytes:
-    """The packet of a Question."""
-    return _packet(RpcCode.ASK, question.room.to_bytes(4, "little") + question.data)
-
-
 def encode_copy_ack(data: Buffer) -> bytes:
     """The packet of a CopyAck."""
     return _packet(RpcCode.COPY_ACK, data)

@@ -36,6 +36,12 @@ class Hello(NamedTuple):
     key: str
 
 
+class TooLong(NamedTuple):
+    """A packet of `nbytes` bytes was longer than the limit; its bytes were dropped."""
+
+    nbytes: int
+
+
 class PacketReceived(NamedTuple):
     """One whole packet, with its length."""
 
@@ -46,13 +52,15 @@ class PacketReceived(NamedTuple):
 class Door:
     """The bytes of one client, cut into its handshake and its packets.
 
-    greets: over a pipe a client has no handshake.
+    greets: over a pipe a client has no handshake. most: limit of a packet, in bytes.
     """
 
     greets: bool = True
+    most: int = MAX_PACKET
     _buffer: bytearray = field(default_factory=bytearray)
+    _dropped: int = 0
 
-    def feed(self, data: bytes) -> Iterator[Hello | PacketReceived]:
+    def feed(self, data: bytes) -> Iterator[Hello | PacketReceived | TooLong]:
         """The requests that the next bytes complete. Raises MalformedError for other bytes."""
         self._buffer += data
         if self.greets:
@@ -62,7 +70,9 @@ class Door:
             self.greets = False
             yield hello
         while (packet := self._packet()) is not None:
-            if len(packet) > _LENGTH.size:
+            if isinstance(packet, TooLong):
+                yield packet
+            elif len(packet) > _LENGTH.size:
                 yield PacketReceived(packet)
 
     def _handshake(self) -> Hello | None:
@@ -80,18 +90,31 @@ class Door:
         del self._buffer[:end]
         return Hello(key)
 
-    def _packet(self) -> bytes | None:
+    def _packet(self) -> bytes | TooLong | None:
         if len(self._buffer) < _LENGTH.size:
             return None
         (length,) = _LENGTH.unpack_from(self._buffer)
         if length > MAX_PACKET:
             raise MalformedError(f"a packet of {length} bytes")
         end = _LENGTH.size + length
+        if length > self.most:
+            return self._drop(end)
         if len(self._buffer) < end:
             return None
         packet = bytes(self._buffer[:end])
         del self._buffer[:end]
         return packet
+
+    def _drop(self, end: int) -> TooLong | None:
+        """Drops what came of a packet of `end` bytes, behind its length; the packet once all of it came."""
+        size = min(len(self._buffer), end - self._dropped)
+        self._dropped += size - _LENGTH.size
+        del self._buffer[_LENGTH.size : size]
+        if self._dropped + _LENGTH.size < end:
+            return None
+        del self._buffer[: _LENGTH.size]
+        self._dropped = 0
+        return TooLong(end - _LENGTH.size)
 
 
 def answer_hello(text: str, code: int = MAGIC) -> bytes:
@@ -106,10 +129,9 @@ def answer_hello(text: str, code: int = MAGIC) -> bytes:
 class Packing:
     """A client's packing of values; answers to it use the same packing.
 
-    name: for messages. The other fields are functions of `wire.ffi`, or of `wire.replies` for one dialect.
+    Its fields are functions of `wire.ffi`, or of `wire.replies` for one dialect.
     """
 
-    name: str
     decode_request: Callable[[bytes], Request]
     encode_return: Callable[[Sequence[Value]], bytes]
     encode_call_result: Callable[[Result], bytes]
@@ -118,7 +140,6 @@ class Packing:
 
 def _before_0_21(dialect: Dialect) -> Packing:
     return Packing(
-        f"TVM before v0.21, protocol {dialect.value}",
         lambda packet: decode_request(packet, (dialect,))[0],
         lambda values: encode_return(values, dialect),
         lambda result: encode_call_result(result, dialect),
@@ -128,9 +149,7 @@ def _before_0_21(dialect: Dialect) -> Packing:
 
 V0_7: Final = _before_0_21(Dialect.V0_7_0)
 V0_8: Final = _before_0_21(Dialect.V0_8_0)
-FFI: Final = Packing(
-    "TVM from v0.21 on", ffi.decode_request, ffi.encode_return, ffi.encode_call_result, ffi.encode_exception
-)
+FFI: Final = Packing(ffi.decode_request, ffi.encode_return, ffi.encode_call_result, ffi.encode_exception)
 
 # The answer to InitServer: no values. Its bytes are the same in each packing, and the client does not read
 # them.

@@ -41,6 +41,18 @@ void write_at(char *text, int offset)
 	text[offset] = 'x';
 }
 
+/* Allocates the bytes in two blocks, and frees them. */
+int two_blocks(int bytes)
+{
+	volatile char *one = malloc(bytes / 2U);
+	volatile char *other = malloc(bytes / 2U);
+	int done = one != NULL && other != NULL;
+
+	free((void *)other);
+	free((void *)one);
+	return done;
+}
+
 /* Writes to a block after its end, and takes it again. */
 int reuse(void)
 {
@@ -55,7 +67,7 @@ int reuse(void)
 int too_large(void)
 {
 	errno = 0;
-	return malloc(SIZE_MAX / 2U) == NULL && calloc(SIZE_MAX, 2U) == NULL ? errno : 0;
+	return malloc(SIZE_MAX / 2U + 2U) == NULL && calloc(SIZE_MAX, 2U) == NULL ? errno : 0;
 }
 
 #define LIVE 24U

@@ -1,10 +1,8 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * Functions that take from the heap, and that sleep.
+ * A function that sleeps.
  */
-#include <stdlib.h>
-
 #include <tvm/runtime/c_backend_api.h>
 #include <tvm/runtime/crt/module.h>
 
@@ -15,20 +13,6 @@
 #define PACKED                                                                                     \
 	TVMValue *args, int *codes, int count, TVMValue *value, int *value_code, void *resource
 #define UNUSED ((void)args, (void)codes, (void)count, (void)value, (void)value_code, (void)resource)
-
-/* A number of bytes: allocated in two halves, and freed. */
-static int heap(PACKED)
-{
-	size_t size = (size_t)args[0].v_int64 / 2U;
-	volatile char *one = malloc(size);
-	volatile char *other = malloc(size);
-	int result = one != NULL && other != NULL ? 0 : -1;
-
-	UNUSED;
-	free((void *)other);
-	free((void *)one);
-	return result;
-}
 
 /* A number: sleeps this number of times. */
 static int rests(PACKED)
@@ -42,8 +26,8 @@ static int rests(PACKED)
 	return 0;
 }
 
-static const TVMBackendPackedCFunc functions[] = {heap, rests};
-static const TVMFuncRegistry registry = {"\002\000heap\0rests\0", functions};
+static const TVMBackendPackedCFunc functions[] = {rests};
+static const TVMFuncRegistry registry = {"\001\000rests\0", functions};
 static const TVMModule module = {&registry};
 
 const TVMModule *TVMSystemLibEntryPoint(void)

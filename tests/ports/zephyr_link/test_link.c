@@ -5,7 +5,7 @@
  * one call in a uint8_t. The machine is QEMU's: a byte that is read makes room for the next at
  * once, and a written byte is out at once; a reset of the machine leaves the UART as it was.
  */
-#include "check.h"
+#include "cases.h"
 #include "link.h"
 #include "hang_up.h"
 

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "cases.h"
 
 #define ZSOCK_POLLIN       POLLIN
 #define ZSOCK_MSG_DONTWAIT MSG_DONTWAIT

@@ -43,6 +43,11 @@ bool device_is_ready(const struct device *device);
 
 extern int (*const init_at_boot)(void);
 
+static inline bool k_is_in_isr(void)
+{
+	return false;
+}
+
 static inline unsigned int irq_lock(void)
 {
 	return 0U;

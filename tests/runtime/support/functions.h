@@ -19,12 +19,14 @@
  * echo      returns its argument
  * array     returns an array: `array` below
  * call_inc  calls inc, or `nested` if that is set, through TVMFuncCall
+ * insist    likewise twice, also after a failure
  * talk      logs `log_size` bytes of 'x'
  * beside    flips the byte at `where`
  * overrun   takes 16 bytes of workspace, writes `log_size` bytes to it, gives it back
  * crossed   takes two workspaces and gives back the first before the second
- * ask       asks "why?" and returns the answer's first byte, then counts the call
- * resource  returns 1 when it gets host_resource as its resource handle, else 0
+ * ask       asks "why?" and returns the answer's first byte, then counts the call; fails the test
+ * if the answer changed an argument resource  returns 1 when it gets host_resource as its resource
+ * handle, else 0
  */
 extern const TVMFuncRegistry host_registry;
 

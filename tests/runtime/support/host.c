@@ -36,7 +36,7 @@ static int port_write(void *context, const uint8_t *data, uint32_t size)
 
 static void port_clock_describe(void *context, struct minrpc_clock *clock)
 {
-	*clock = ((struct host *)context)->clock.is;
+	*clock = ((struct host *)context)->clock.info;
 }
 
 static int port_clock_begin(void *context)
@@ -133,7 +133,7 @@ struct host *host_boot(struct host_sizes sizes)
 		.receive = port_receive,
 		.reset = port_reset,
 	};
-	host->clock.is = (struct minrpc_clock){.cycles_hz = 1000000U};
+	host->clock.info = (struct minrpc_clock){.cycles_hz = 1000000U};
 	host->config = (struct minrpc_config){
 		.platform = &host->platform,
 		.context = host,
@@ -159,17 +159,6 @@ void host_reboot(struct host *host)
 	host_functions_reset();
 	minrpc_tvm_bind(&host->server);
 	CHECK(minrpc_server_init(&host->server, &host->config));
-}
-
-struct host *host_start(void)
-{
-	struct host *host =
-		host_boot((struct host_sizes){.receive = 8192U, .send = 256U, .arena = 65536U});
-
-	CHECK(host_take(host));
-	CHECK_EQ(host->message.type, TYPE_TERMINATE);
-	host_open(host, 0x23U);
-	return host;
 }
 
 void host_stop(struct host *host)
@@ -236,25 +225,6 @@ void host_take_next(struct host *host)
 	} while (host->message.type == TYPE_LOG);
 }
 
-void host_expect_silence(struct host *host)
-{
-	if (host_take(host)) {
-		CHECK_FAIL("a message of type 0x%02x and %u bytes, where none should come",
-			   host->message.type, (unsigned int)host->message.body.size);
-	}
-}
-
-void host_expect_log(struct host *host, const char *part)
-{
-	char text[1024] = "";
-
-	CHECK(host_take(host));
-	CHECK_EQ(host->message.type, TYPE_LOG);
-	CHECK_EQ(host->message.session, 0U);
-	memcpy(text, host->message.body.data, host->message.body.size);
-	CHECK_CONTAINS(text, part);
-}
-
 void host_open(struct host *host, uint8_t nonce)
 {
 	struct bytes wire = {0};
@@ -268,7 +238,7 @@ void host_open(struct host *host, uint8_t nonce)
 	CHECK_EQ(host->message.body.size, 1U);
 	CHECK_EQ(host->message.body.data[0], 1U);
 	host->session = host->message.session;
-	host_expect_silence(host);
+	CHECK(!host_take(host));
 }
 
 /* ---------------------------------------------------------------- requests */
@@ -471,12 +441,6 @@ uint64_t expect_handle(const struct answer *answer)
 	return get_u64(answer->body + 8);
 }
 
-void expect_exception(const struct answer *answer, const char *part)
-{
-	CHECK_EQ(answer->code, RPC_EXCEPTION);
-	CHECK_CONTAINS(answer->text, part);
-}
-
 const uint8_t *expect_returned(const struct answer *answer, uint32_t type)
 {
 	uint32_t count = type == ARG_NDARRAY ? 3U : 2U;
@@ -497,27 +461,6 @@ uint64_t host_global(struct host *host, const char *name)
 
 	arg_string(&args, name);
 	return expect_handle(host_syscall(host, RPC_GET_GLOBAL, &args));
-}
-
-uint64_t host_function(struct host *host, const char *name)
-{
-	uint64_t system_lib = host_global(host, "runtime.SystemLib");
-	uint64_t get_function = host_global(host, "tvm.rpc.server.ModuleGetFunction");
-	struct args args = {0};
-	uint64_t module = get_u64(expect_returned(host_call(host, system_lib, &args), ARG_MODULE));
-
-	arg(&args, ARG_MODULE, module);
-	arg_string(&args, name);
-	arg(&args, ARG_INT, 0U);
-	return get_u64(expect_returned(host_call(host, get_function, &args), ARG_FUNCTION));
-}
-
-uint64_t host_alloc(struct host *host, uint32_t size)
-{
-	uint64_t data = expect_handle(host_try_alloc(host, size, 128U));
-
-	CHECK(data != 0U);
-	return data;
 }
 
 void host_free_data(struct host *host, uint64_t data)
@@ -573,15 +516,6 @@ void host_read(struct host *host, uint64_t data, void *to, uint32_t size)
 	expect_code(answer, RPC_COPY_ACK);
 	CHECK_EQ(answer->size, size);
 	memcpy(to, answer->body, size);
-}
-
-void host_still_serves(struct host *host)
-{
-	uint64_t inc = host_function(host, "inc");
-	struct args args = {0};
-
-	arg(&args, ARG_INT, 41U);
-	CHECK_EQ(get_u64(expect_returned(host_call(host, inc, &args), ARG_INT)), 42U);
 }
 
 /* ------------------------------------------------------------------- arena */

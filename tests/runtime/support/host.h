@@ -68,11 +68,11 @@ struct answer {
 
 /* A clock that moves only by additions to `now`. */
 struct scripted_clock {
-	struct minrpc_clock is;
+	struct minrpc_clock info;
 	uint64_t now;
 	uint64_t per_sample; /* added by each reading */
 	uint64_t granule;    /* readings are multiples of this; 0 means 1 */
-	uint64_t coarse;     /* of the second clock, if `is` has a second clock */
+	uint64_t coarse;     /* of the second clock, if `info` has a second clock */
 	uint64_t coarse_per_sample;
 	uint32_t begun;
 	uint32_t ended;
@@ -112,8 +112,6 @@ struct host_sizes {
 struct host *host_boot(struct host_sizes sizes);
 /* The same device after a reset, in the same memory. */
 void host_reboot(struct host *host);
-/* A device in a session with a client: 8192, 256 and 65536 bytes. */
-struct host *host_start(void);
 void host_stop(struct host *host);
 /* The running device, for functions of the library. */
 struct host *host_current(void);
@@ -130,9 +128,6 @@ void host_give(struct host *host, struct bytes *wire);
 bool host_take(struct host *host);
 /* The next message after any logs; fails if there is none. */
 void host_take_next(struct host *host);
-void host_expect_silence(struct host *host);
-/* Takes one log message that contains `part`. */
-void host_expect_log(struct host *host, const char *part);
 
 /* Opens a session and takes the answer. */
 void host_open(struct host *host, uint8_t nonce);
@@ -167,19 +162,14 @@ const struct answer *host_copy_among(struct host *host, uint64_t from, uint64_t 
 /* Fail unless the answer is the expected answer. */
 void expect_void(const struct answer *answer);
 uint64_t expect_handle(const struct answer *answer);
-void expect_exception(const struct answer *answer, const char *part);
 /* The value of a call's answer: its type code must be `type`; returns the value's place. */
 const uint8_t *expect_returned(const struct answer *answer, uint32_t type);
 
 /* Requests of every client, each expected to succeed. */
 uint64_t host_global(struct host *host, const char *name);
-uint64_t host_function(struct host *host, const char *name);
-uint64_t host_alloc(struct host *host, uint32_t size);
 void host_free_data(struct host *host, uint64_t data);
 void host_write(struct host *host, uint64_t data, const void *from, uint32_t size);
 void host_read(struct host *host, uint64_t data, void *to, uint32_t size);
-/* inc(41) gives 42: the good request that must be answered after any input. */
-void host_still_serves(struct host *host);
 
 /* Bodies of copies: header only; the data follows for RPC_COPY_TO. */
 void put_copy(struct bytes *body, enum dialect dialect, const struct tensor *tensor,

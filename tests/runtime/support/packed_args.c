@@ -21,12 +21,6 @@ void arg(struct args *args, uint32_t code, uint64_t value)
 	}
 }
 
-void arg_float(struct args *args, double value)
-{
-	add_code(args, ARG_FLOAT);
-	put(&args->values, &value, sizeof(value));
-}
-
 void arg_string(struct args *args, const char *text)
 {
 	add_code(args, ARG_STRING);
@@ -54,13 +48,6 @@ void arg_device(struct args *args)
 	add_code(args, ARG_DEVICE);
 	put_u32(&args->values, 1U);
 	put_u32(&args->values, 0U);
-}
-
-void arg_object(struct args *args, uint64_t handle)
-{
-	add_code(args, ARG_OBJECT);
-	put_u32(&args->values, 9U);
-	put_u64(&args->values, handle);
 }
 
 void arg_tensor(struct args *args, enum dialect dialect, const struct tensor *tensor)

@@ -38,12 +38,10 @@ struct args {
 
 /* A value of eight bytes: int, uint, handle, module, function, bool; none for null. */
 void arg(struct args *args, uint32_t code, uint64_t value);
-void arg_float(struct args *args, double value);
 void arg_string(struct args *args, const char *text);
 void arg_bytes(struct args *args, const void *data, uint32_t size);
 void arg_dtype(struct args *args, uint8_t code, uint8_t bits, uint16_t lanes);
 void arg_device(struct args *args);
-void arg_object(struct args *args, uint64_t handle);
 void arg_tensor(struct args *args, enum dialect dialect, const struct tensor *tensor);
 
 /* Appends the sequence and empties `args`. */

@@ -189,13 +189,6 @@ void put_message(struct bytes *wire, uint16_t session, uint8_t type, const uint8
 	bytes_free(&message);
 }
 
-void put_corrupt(struct bytes *wire, uint16_t session, uint8_t type, const uint8_t *body,
-		 uint32_t size)
-{
-	put_message(wire, session, type, body, size);
-	wire->data[wire->size - 1U] ^= 0x01U;
-}
-
 /* One byte of a frame's inside, unescaped. */
 static uint8_t take_byte(const uint8_t **at, const uint8_t *end)
 {

@@ -43,9 +43,6 @@ void put_frame(struct bytes *wire, const uint8_t *payload, uint32_t size);
 /* The same for a session message. */
 void put_message(struct bytes *wire, uint16_t session, uint8_t type, const uint8_t *body,
 		 uint32_t size);
-/* The same with a frame whose CRC is off by one bit. */
-void put_corrupt(struct bytes *wire, uint16_t session, uint8_t type, const uint8_t *body,
-		 uint32_t size);
 
 /*
  * Takes one frame off *at, in the one form that a sender may use: `fe` may stand in front, every ff

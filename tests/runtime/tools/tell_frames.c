@@ -8,13 +8,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "vectors.h"
+#include <minrpc/frame.h>
 
 #define STREAM_MAX 65536U
 
+/* The event's name in the table of wire cases. */
+static const char *event_name(enum minrpc_reader_event event)
+{
+	switch (event) {
+	case MINRPC_READER_FRAME:
+		return "frame:";
+	case MINRPC_READER_BAD_CRC:
+		return "crc:";
+	case MINRPC_READER_SHORT:
+		return "short:";
+	default:
+		return "escape:";
+	}
+}
+
 static void print_event(enum minrpc_reader_event event, const uint8_t *payload, const uint8_t *end)
 {
-	(void)printf(" %s", vector_event(event));
+	(void)printf(" %s", event_name(event));
 	while (payload < end) {
 		(void)printf("%02x", *payload++);
 	}

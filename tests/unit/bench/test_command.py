@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 from minrpc import BuildError, ConfigurationError, Platform
-from minrpc_bench import command as bench
-from minrpc_bench import run as bench_run
-from minrpc_bench import sizes
+from minrpc_bench import command as bench, run as bench_run, sizes
 from minrpc_bench.peers import Peers
 from minrpc_bench.rows import Report, Row, SourceSize
 from minrpc_bench.run import GROUPS, Plan

@@ -31,13 +31,14 @@ def test_both_directions_are_counted_for_each_action() -> None:
 def test_a_replayed_call_gives_the_answer_again_and_sends_nothing() -> None:
     host, device = memory_pair()
     transport = MeteredTransport(host)
-    device.write(b"answer", 1.0)
     transport.write(b"call", 1.0)
-    assert transport.read(1.0) == b"answer"
+    for part in (b"ans", b"wer"):
+        device.write(part, 1.0)
+        assert transport.read(1.0) == part
     transport.replays = True
     for _ in range(3):
         transport.write(b"call", 1.0)
-        assert transport.read(1.0) == b"answer"
+        assert [transport.read(0.0) for _ in range(4)] == [b"ans", b"wer", b"", b""]
     transport.replays = False
     assert device.read(0.0) == b"call"
     assert device.read(0.0) == b""

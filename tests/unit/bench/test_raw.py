@@ -105,6 +105,12 @@ def test_a_link_that_stops_is_named(server: RunningDevice, monkeypatch: pytest.M
         theirs.send(b"xy")
         with pytest.raises(HarnessError, match="stopped with 3 of 5 bytes to come, 0 to go"):
             Raw(ours.fileno(), server).gives(5)()
+        monkeypatch.setattr(peers, "_PINGS_S", 1)
+        with (
+            pytest.raises(HarnessError, match="of posix stopped: bytes of an echo are lost"),
+            Raw(ours.fileno(), server) as raw,
+        ):
+            raw.pings(b"abc")()
 
 
 def test_another_firmware_is_not_taken_for_the_raw_one(server: RunningDevice) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,16 @@ BOARD = Board(
 def test_a_slow_cycle_counter_gets_a_finer_clock() -> None:
     assert "CONFIG_MINRPC_CLOCK_TIMING=y" in entry_text(BOARD)
     assert 'clock = "TIMER2"' in entry_text(BOARD)
+
+
+@pytest.mark.parametrize(
+    ("flash", "ram", "left_out"),
+    [(0, 0, False), (1 << 20, 8 << 10, True), (32 << 10, 1 << 20, True), (64 << 10, 16 << 10, False)],
+)
+def test_options_that_have_no_room_stand_in_the_entry(flash: int, ram: int, left_out: bool) -> None:
+    text = entry_text(replace(BOARD, flash=flash, ram=ram))
+    assert ("CONFIG_MINRPC_CODE_LOADING=y" in text) is left_out
+    assert not left_out or f"# Flash has {flash:,} bytes, RAM {ram:,}" in text
 
 
 def test_a_uart_that_is_off_is_switched_on() -> None:

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line as a whole."""
 
-from collections.abc import Callable
+import re
+import sys
+from collections.abc import Callable, Iterator
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 from minrpc import PLATFORMS, lacking
-from minrpc.cli import COMMANDS, DEVELOPERS, FORMER, FORMER_OPTIONS, GROUPS
+from minrpc.cli import COMMANDS, DEVELOPERS, GROUPS, added
 from minrpc.targets.option_table import DEVICE_OPTIONS
 
 Minrpc = Callable[..., tuple[int, str, str]]
@@ -29,6 +32,40 @@ def test_help_lists_the_commands(minrpc: Minrpc) -> None:
     assert max(map(len, out.splitlines())) <= 80
 
 
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An installed package that adds the command `blink`."""
+    (tmp_path / "blinking.py").write_text(
+        "COMMAND = ('blink a light', 'blinking')\n"
+        "def add_arguments(parser):\n    parser.add_argument('times', type=int)\n"
+        "def main(arguments):\n    print('blink ' * arguments.times)\n    return 0\n"
+    )
+    info = tmp_path / "blinking-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: blinking\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[minrpc.commands]\nblink = blinking:COMMAND\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    added.cache_clear()
+    yield tmp_path
+    added.cache_clear()
+    sys.modules.pop("blinking", None)
+
+
+@pytest.mark.usefixtures("package")
+def test_an_installed_package_adds_a_command(minrpc: Minrpc) -> None:
+    assert "\nAdded by packages:\n" in minrpc("--help")[1]
+    assert re.search("^  blink +blink a light$", minrpc("--help")[1], re.MULTILINE)
+    assert minrpc("blink", "3") == (0, "blink blink blink \n", "")
+    assert minrpc("help", "blink")[1].startswith("usage: minrpc blink [-h] times\n\nBlink a light.")
+    assert minrpc("blnk")[::2] == (2, "minrpc: there is no command blnk\n  next: did you mean blink\n")
+
+
+def test_a_package_that_is_gone_adds_none(package: Path, minrpc: Minrpc) -> None:
+    (package / "blinking.py").unlink()
+    assert "blink" not in minrpc("--help")[1]
+    assert "there is no command blink" in minrpc("blink", "3")[2]
+
+
 def test_options_of_devices_have_one_page(minrpc: Minrpc) -> None:
     status, out, _ = minrpc("help", "devices")
     assert status == 0
@@ -37,26 +74,6 @@ def test_options_of_devices_have_one_page(minrpc: Minrpc) -> None:
     assert "--platform" in of_a_command
     assert "--resend" not in of_a_command
     assert "minrpc help devices" in of_a_command
-
-
-@pytest.mark.parametrize("name", FORMER)
-def test_a_former_command_names_the_new(name: str, minrpc: Minrpc) -> None:
-    status, _, err = minrpc(name, "--platform", "posix")
-    assert status == 2
-    assert f"there is no command {name}\n  next: write: minrpc {FORMER[name]}" in err
-
-
-@pytest.mark.parametrize("name", FORMER_OPTIONS)
-def test_a_former_option_names_the_new(name: str, minrpc: Minrpc) -> None:
-    status, _, err = minrpc("time", "inc", f"{name}=1")
-    assert status == 2
-    assert f"there is no option {name}\n  next: write {FORMER_OPTIONS[name]}" in err
-
-
-def test_a_path_as_the_link_of_serve_names_the_new(minrpc: Minrpc) -> None:
-    status, _, err = minrpc("serve", "--link", "/tmp/device")
-    assert status == 2
-    assert "--pty /tmp/device" in err
 
 
 def test_a_word_that_is_no_command(minrpc: Minrpc) -> None:

@@ -76,7 +76,7 @@ def test_a_comparison_is_of_that_kind_too(minrpc: Minrpc) -> None:
     assert (status, found["command"], found["passed"]) == (0, "compare", True)
     (change,) = found["changes"]
     assert change["call"] == "inc(5)"
-    assert set(change) >= {"verdict", "base_cycles", "head_cycles", "change_ratio"}
+    assert set(change) >= {"verdict", "base_ticks", "head_ticks", "change_ratio"}
 
 
 def test_a_failure_has_its_class_and_stage(

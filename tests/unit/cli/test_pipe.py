@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from minrpc.cli import main
-from minrpc.wire import CallFunc
+from minrpc.wire.requests import CallFunc
 
 from tests.device.tvm_client import LIMIT_S, RefusedError, TvmClient
 

@@ -12,22 +12,11 @@ from pathlib import Path
 import pytest
 from minrpc import PLATFORMS, PortBusyError, Target, build, lacking, open_device
 from minrpc.transport import open_terminal
-from minrpc.wire import (
-    HEADER,
-    CallFunc,
-    Deframer,
-    Dialect,
-    Frame,
-    Handle,
-    MessageType,
-    Request,
-    Return,
-    decode_reply,
-    encode_frame,
-    encode_message,
-    encode_request,
-    get_global_func,
-)
+from minrpc.wire.framing import Deframer, Frame, encode_frame
+from minrpc.wire.replies import Return, decode_reply
+from minrpc.wire.requests import CallFunc, Request, encode_request, get_global_func
+from minrpc.wire.session import HEADER, MessageType, encode_message
+from minrpc.wire.values import Dialect, Handle
 
 from tests.unit.transport.test_relay import fill
 

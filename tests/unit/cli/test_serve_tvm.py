@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import socket
 import struct
@@ -13,12 +14,16 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from minrpc import ConfigurationError, Device
 from minrpc.cli import main
-from minrpc.tvm.rpc.served import serving as serving_here
-from minrpc.wire import DataType, Dialect, DLTensor, InitServer
+from minrpc.host import wall
+from minrpc.tvm.served import serving as serving_here
+from minrpc.wire.dtypes import DataType
+from minrpc.wire.requests import InitServer
+from minrpc.wire.values import Dialect, DLTensor
 
 from tests.device.tvm_client import RefusedError, TvmClient
 
@@ -28,6 +33,8 @@ INT8 = DataType(0, 8)
 @contextmanager
 def serving(*options: str, address: str = "127.0.0.1") -> Iterator[tuple[subprocess.Popen[str], int]]:
     argv = [sys.executable, "-m", "minrpc.cli", "serve", "--tvm-port", "0", *options]
+    if wall.why_not():
+        argv.append("--unsafe")
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:
@@ -59,7 +66,7 @@ def test_it_serves(today: bool) -> None:
 def test_a_client_that_left_while_its_request_ran_does_not_hold_up_the_next() -> None:
     with serving() as (_, port):
         with TvmClient(port, True) as leaving:
-            from minrpc.wire import CallFunc
+            from minrpc.wire.requests import CallFunc
 
             leaving.send(CallFunc(leaving.library_function("testing.hang"), []))
         with TvmClient(port, True) as client:
@@ -100,6 +107,53 @@ def test_a_device_that_does_not_start_is_told_in_the_clients_own_packing(today: 
         with pytest.raises(RefusedError, match="qemu-system-arm is gone"):
             client.function("runtime.SystemLib")
     assert source.discarded == 1
+
+
+def test_only_who_has_the_token_is_served(tmp_path: Path) -> None:
+    token = "0123456789abcdef"
+    (tmp_path / "token").write_text(f"{token}\n")
+    tracker = TrackerModel()
+    given = ("--token-file", str(tmp_path / "token"), "--bind", "0.0.0.0")
+    with serving(*given, address="0.0.0.0") as (_, port):
+        for key in ("client:", f"client:{token}0", f"client:x{token}"):
+            with pytest.raises(RefusedError, match="0xff273"), TvmClient(port, True, key=key):
+                pass
+        with TvmClient(port, True, key=f"client:{token} -timeout=60") as client:
+            assert add(client) == b"\x05"
+    with serving(*given, "--tracker", f"127.0.0.1:{tracker.port}", "--key", "m3", address="0.0.0.0"):
+        tracker.wait_for(1)
+        assert tracker.put[0][0] == f"m3:{token}"
+    tracker.thread.join(60)
+    tracker.listener.close()
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (["--bind", "0.0.0.0"], "other machines may reach it"),
+        (["--token-file", "/dev/null"], "has no word of 16 or more letters"),
+        (["--token-file", "/none"], "/none can't be read"),
+    ],
+)
+def test_who_may_connect_is_said(options: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--tvm-port", "0", *options]) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_where_the_kernel_forbids_the_sandbox_unsafe_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """For the loopback, too; the first line then says the consequence. Nothing is served."""
+    monkeypatch.setattr(wall, "why_not", lambda: "bwrap: No permissions to create new namespace")
+    command = ["serve", "--tvm-port", "70000"]
+    assert main(command) == 2
+    message = capsys.readouterr().err
+    assert "can't be kept in a sandbox here: bwrap: No permissions to create new namespace" in message
+    assert "or say --unsafe: clients run code as you do" in message
+    assert main([*command, "--unsafe"]) == 2
+    said = capsys.readouterr()
+    assert said.out.startswith("UNSAFE: a client can read and change all that ")
+    assert "can't listen" in said.err
 
 
 def test_over_ipv6() -> None:
@@ -213,3 +267,47 @@ def test_what_does_not_fit(options: list[str], text: str, capsys: pytest.Capture
     assert main(["serve", *options]) != 0
     output = capsys.readouterr()
     assert text in output.out + output.err
+
+
+@contextmanager
+def socat(listens: str, to: str) -> Iterator[int]:
+    """The port at which a socat listens."""
+    command = ["socat", "-d", "-d", listens, to]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        found = (re.search(r"listening on .*:(\d+)", line) for line in process.stderr)
+        try:
+            yield next(int(match[1]) for match in found if match)
+        finally:
+            process.kill()
+
+
+@pytest.mark.skipif(not (shutil.which("socat") and shutil.which("openssl")), reason="no socat, or no openssl")
+def test_the_documented_lines_add_tls(tmp_path: Path) -> None:
+    """A client whose certificate the server does not know reaches nothing."""
+    for name in ("server", "client", "stranger"):
+        paths = [str(tmp_path / f"{name}.{suffix}") for suffix in ("key", "crt", "pem")]
+        words = [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-subj",
+            "/CN=localhost",
+            "-keyout",
+        ]
+        subprocess.run([*words, paths[0], "-out", paths[1]], check=True, capture_output=True)
+        Path(paths[2]).write_text(Path(paths[0]).read_text() + Path(paths[1]).read_text())
+    listens = f"OPENSSL-LISTEN:0,reuseaddr,fork,cert={tmp_path}/server.pem,cafile={tmp_path}/client.crt"
+    with serving() as (_, port), socat(listens, f"TCP:127.0.0.1:{port}") as secured:
+        for name in ("stranger", "client"):
+            to = f"OPENSSL:localhost:{secured},cert={tmp_path}/{name}.pem,cafile={tmp_path}/server.crt"
+            with socat("TCP-LISTEN:0,bind=127.0.0.1,reuseaddr,fork", to) as own:
+                if name == "client":
+                    with TvmClient(own, True) as client:
+                        assert add(client) == b"\x05"
+                else:
+                    with pytest.raises(OSError), TvmClient(own, True):  # noqa: PT011
+                        pass

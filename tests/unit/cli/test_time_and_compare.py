@@ -268,7 +268,7 @@ def test_a_report_measures_as_time_does(tmp_path: Path) -> None:
     assert main(["time", *given, "--json", str(timed)]) == 0
     assert main(["report", *given, "--json", str(reported)]) == 0
     item, other = (parse(file.read_text(), "report")[0].measurement for file in (timed, reported))
-    assert item.typical_cycles == pytest.approx(other.typical_cycles, rel=0.01)
+    assert item.typical_ticks == pytest.approx(other.typical_ticks, rel=0.01)
 
 
 def test_calls_with_other_elements_of_a_file_are_other_calls(

@@ -64,7 +64,7 @@ def test_all_that_it_writes(command: list[str], capsys: pytest.CaptureFixture[st
     assert main([*command, "--check", "right.py:right", *files]) == 0
     shown = capsys.readouterr().out
     assert "8 tried: 4 right, 4 wrong" in shown
-    assert "Not beaten in cycles, code and stack at once:" in shown
+    assert "Not beaten in ticks, code and frame at once:" in shown
     assert outcomes("r.jsonl") == due()
     assert {line["platform"] for line in lines("r.jsonl")} == {"posix"}
     t4 = json.loads(Path("t4.json").read_text())

@@ -7,7 +7,8 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from minrpc.wire import Argument, Function, Result
+from minrpc.wire.replies import Result
+from minrpc.wire.values import Argument, Function
 
 from tests.unit.client.device_model import DeviceFailureError, DeviceModel
 
@@ -87,7 +88,6 @@ class CountingModel:
         cycles = TIMER + timed.number * (FUNCTION if timed.name else EMPTY)
         values = [self._values(name, timed.name) for name in columns]
         batches = self.batches if timed.name and self.batches else [1] * timed.repeat
-        if timed.name:
-            self.ran(sum(batches))
+        self.ran(sum(batches))
         rows = [struct.pack(f"<QII{len(values)}Q", cycles, timed.number, many, *values) for many in batches]
         return head + names + b"".join(rows)

@@ -12,34 +12,13 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from minrpc.wire import (
-    HEADER,
-    Argument,
-    Bool,
-    CallFunc,
-    CopyFromRemote,
-    CopyToRemote,
-    DataType,
-    Deframer,
-    Dialect,
-    DLTensor,
-    Frame,
-    Function,
-    Handle,
-    MalformedError,
-    MessageType,
-    Module,
-    Request,
-    Result,
-    RpcCode,
-    Shutdown,
-    Syscall,
-    encode_frame,
-    encode_message,
-    next_nonce,
-    replies,
-    requests,
-)
+from minrpc.wire import replies, requests
+from minrpc.wire.dtypes import DataType
+from minrpc.wire.framing import Deframer, Frame, encode_frame
+from minrpc.wire.replies import Result
+from minrpc.wire.requests import CallFunc, CopyFromRemote, CopyToRemote, Request, RpcCode, Shutdown, Syscall
+from minrpc.wire.session import HEADER, MessageType, encode_message, next_nonce
+from minrpc.wire.values import Argument, Bool, Dialect, DLTensor, Function, Handle, MalformedError, Module
 
 from tests.unit.client.numbered_model import NumberedModel
 

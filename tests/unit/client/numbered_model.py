@@ -6,7 +6,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 
-from minrpc.wire import HEADER, MessageType, encode_frame, encode_message
+from minrpc.wire.framing import encode_frame
+from minrpc.wire.session import HEADER, MessageType, encode_message
 
 _BODY = HEADER.size + 1
 

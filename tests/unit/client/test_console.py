@@ -11,7 +11,8 @@ import pytest
 from minrpc import Device
 from minrpc.client import Unowned
 from minrpc.host.process import TextTail
-from minrpc.wire import MessageType, encode_frame, encode_message
+from minrpc.wire.framing import encode_frame
+from minrpc.wire.session import MessageType, encode_message
 
 from tests.unit.client.conftest import Bench
 from tests.unit.client.device_model import DeviceModel

@@ -8,13 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from minrpc import DeviceClock, HarnessError, Measurement, Measurer, RemoteError
 from minrpc.client import DeviceCounter, EvaluatorOptions
 from minrpc.client.counting import Counted
 from minrpc.client.device_counters import _parsed
-from minrpc.timing import TimingRecord
+from minrpc.timing import Overhead, TimingRecord
 
 from tests.unit.timing.samples import EXACT, measured
 
@@ -44,7 +43,15 @@ def parse(answer: bytes) -> Measurement:
 
 def measurer(device: Slots, names: Sequence[str], bits: int = 64) -> Measurer:
     counted = Counted(device=dict.fromkeys(names, bits))
-    return Measurer(device.evaluator, "f", EvaluatorOptions(), parse, counted, lambda: 0)
+    return Measurer(
+        device.evaluator,
+        "f",
+        EvaluatorOptions(),
+        parse,
+        counted,
+        lambda native: 0,
+        lambda native: Overhead(0, 0),
+    )
 
 
 @given(st.lists(st.text("abc", min_size=1, max_size=8), unique=True, max_size=9), st.integers(1, 9))
@@ -69,7 +76,7 @@ def test_a_narrow_counter_is_doubtful_where_it_may_have_gone_round() -> None:
     assert measurer(Slots(9), ["one"], bits=8)().doubtful == ()
     found = measurer(Slots(9), ["one"], bits=7)()
     assert found.doubtful == ("one",)
-    again = TimingRecord.from_json(TimingRecord(platform="p", arguments=(), measurement=found).to_json())
+    again = TimingRecord.from_json(TimingRecord(platform="p", measurement=found).to_json())
     assert (again.measurement.doubtful, again.measurement.groups) == (("one",), ())
 
 
@@ -97,11 +104,12 @@ def test_a_clock_that_needs_interrupts_is_found_out(
         EvaluatorOptions(),
         lambda answer: measured([int(answer)] * 2, clock=clock),
         Counted(),
-        lambda: 0,
+        lambda native: 0,
+        lambda native: Overhead(0, 0),
         evaluator(unmasked),
     )
     if not lost:
-        assert measurer().cycles_per_call == (masked / 10,) * 2
+        assert measurer().ticks_per_call == (masked / 10,) * 2
         return
     with pytest.raises(HarnessError, match=r"the clock lost time while interrupts were masked for 0\.004 s"):
         measurer()

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from minrpc import ConfigurationError, Device, DialectError, HarnessError, Measurement, Sample, Target
 from minrpc.client.counting import Counted
 from minrpc.timing import Overhead
@@ -26,7 +25,7 @@ PEAKS = {"stack_bytes": 64, "arena_bytes": 64, "heap_bytes": 64}
 
 @dataclass
 class Outside:
-    """An outside source: each counter is 1000 plus the batch's number."""
+    """An outside source: each counter is 1000 plus the batch's number, the stack 5000 minus it."""
 
     names: Mapping[str, str] = field(default_factory=lambda: {"instructions": ""})
     windows: int = 0
@@ -41,9 +40,18 @@ class Outside:
     def of_batches(self, since: int, names: Sequence[str] | None = None) -> list[dict[str, int]]:
         self.asked_since.append(since)
         return [
-            dict.fromkeys(self.names if names is None else names, 1000 + number)
+            {
+                name: 5000 - number if name == "stack_bytes" else 1000 + number
+                for name in (self.names if names is None else names)
+            }
             for number in range(since, self.windows)
         ]
+
+    def name_in_tree(self, name: str) -> str:
+        return name
+
+    def inclusive(self, name: str, *, cycles: bool) -> Mapping[str, tuple[int, int]]:
+        return {}
 
     def note_code(self, base: int, size: int, name: str, program: bytes) -> None:
         raise AssertionError("no code is loaded here")
@@ -68,9 +76,9 @@ def test_ten_repeats_unless_told_otherwise_and_what_measuring_costs() -> None:
     found = device.system_lib().measure("inc", number=20)(1)
     assert found.samples == (Sample(TIMER + 20 * FUNCTION, 20),) * 10
     assert found.overhead == Overhead(timer=TIMER, call=EMPTY)
-    assert found.clock.cycles_hz == HZ
+    assert found.clock.ticks_hz == HZ
     assert (found.counters, found.memory, found.groups, found.doubtful) == ({}, None, (), ())
-    assert set(found.net().cycles_per_call) == {FUNCTION - EMPTY}
+    assert set(found.net().ticks_per_call) == {FUNCTION - EMPTY}
 
 
 def test_what_measuring_costs_is_measured_once_in_a_session() -> None:
@@ -92,7 +100,10 @@ def test_counters_are_those_of_the_device_and_of_what_counts_it_from_outside() -
     found = measure(1)
     assert model.evaluators[0].counters == ("busy",)
     assert found.counters == {"instructions": (1003, 1005), "busy": (6, 6)}
-    assert outside.asked_since == [3]
+    # Then, each 15 batches without calls and 15 of an empty function: ticks, and both counters in turn.
+    assert outside.asked_since == [3, 36, 66]
+    assert found.overhead.counters["busy"] == (6.0, 0.0)
+    assert found.net().counter_per_call("busy") == 0.0
 
 
 def test_counters_from_outside_are_those_of_the_group_whose_times_are_kept() -> None:
@@ -102,7 +113,7 @@ def test_counters_from_outside_are_those_of_the_group_whose_times_are_kept() -> 
     model.slots, model.batches, model.ran = 1, [1, 2], outside.count
     found = measure(1)
     assert found.groups == (("reads",), ("busy",))
-    assert outside.windows == 6
+    assert outside.asked_since[0] == 0
     assert found.counters == {"instructions": (1000, 1002), "reads": (5, 5), "busy": (5, 5)}
 
 
@@ -290,6 +301,6 @@ def test_the_stack_is_counted_from_outside_where_the_device_does_not_tell(counte
     model.batches = [1, 2]
     model.ran = outside.count
     found = device.system_lib().measure("inc", memory=True, counters=counters, repeat=2)(1)
-    assert found.counters["stack_bytes"] == (1000, 1002)
+    assert found.counters["stack_bytes"] == (62, 60)  # An empty function's is 4938.
     assert set(found.counters) == {*counters, "stack_bytes"}
     assert found.memory is None

@@ -5,7 +5,8 @@ protocol."""
 from __future__ import annotations
 
 import pytest
-from minrpc.wire import HEADER, Deframer, Frame, MessageType, encode_frame, encode_message
+from minrpc.wire.framing import Deframer, Frame, encode_frame
+from minrpc.wire.session import HEADER, MessageType, encode_message
 
 from tests.unit.client.device_model import DeviceModel
 from tests.vectors import Row, rows, to_bytes

@@ -7,10 +7,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from minrpc.client.direct import Direct
-from minrpc.wire import DataType, DLTensor
+from minrpc.wire.dtypes import DataType
+from minrpc.wire.values import DLTensor
 
 BYTES = DataType(1, 8)
 BASE = 0x1000

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from minrpc import (
     DeadlineError,
     Device,
@@ -18,12 +18,14 @@ from minrpc import (
     LinkClosedError,
     LinkError,
     NothingHeardError,
+    SessionEndedError,
     SessionError,
     SessionTerminatedError,
 )
 from minrpc.client import SessionLink, Unowned
 from minrpc.transport import memory_pair
-from minrpc.wire import START, CrcMismatch, Deframer, MessageType, encode_frame, encode_message
+from minrpc.wire.framing import START, CrcMismatch, Deframer, encode_frame
+from minrpc.wire.session import MessageType, encode_message
 
 from tests.unit.client.conftest import TIMEOUT_S, Bench
 from tests.unit.client.device_model import DeviceModel
@@ -52,6 +54,72 @@ def test_nothing_heard_after_a_call_that_hangs(bench: Bench) -> None:
         bench.device.connect()
     assert caught.value.next_step == "reset the device, or open it again"
     bench.transport.spoil = bytes
+    assert works(bench)
+
+
+def test_a_call_that_is_interrupted_gives_the_device_up(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After Ctrl-C nobody waits for the function, which may never return."""
+    start_again = Mock(return_value="")
+    monkeypatch.setattr(type(bench.device.owner), "start_again", start_again)
+    call = bench.device.system_lib()["inc"]
+    bench.transport.spoil = lambda _: b""
+    with pytest.raises(DeadlineError):  # No function of the user's runs.
+        bench.device.get_function("lost")
+    start_again.assert_not_called()
+    bench.transport.spoil = bytes
+    call = bench.device.system_lib()["inc"]
+    bench.transport.spoil = Mock(side_effect=KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        call(1)
+    start_again.assert_called_once_with()
+    bench.transport.spoil = bytes
+    with pytest.raises(SessionEndedError, match="it ended in 'call inc': interrupted"):
+        call(1)
+    bench.device.rpc.restart()
+    with pytest.raises(SessionEndedError) as caught:
+        call(1)
+    assert caught.value.details == ()
+    assert works(bench)
+
+
+def test_a_slow_answer_outlasts_its_deadline(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes of an answer come without a pause, as those of a long copy over a slow link."""
+    array = bench.device.array(np.arange(100, dtype=np.int8))
+    read = bench.transport.read
+
+    def slowly(timeout_s: float) -> bytes:
+        bench.transport.clock.wait(TIMEOUT_S / 4)
+        return read(timeout_s)
+
+    monkeypatch.setattr(bench.transport, "_chunk", 10)
+    monkeypatch.setattr(bench.transport, "read", slowly)
+    assert array.numpy().tolist() == list(range(100))
+
+
+@pytest.mark.parametrize("resend", [False, True])
+@pytest.mark.parametrize("data", [b"tick ", encode_frame(encode_message(0, MessageType.LOG, b"tick"))])
+def test_a_device_that_talks_without_end_has_a_deadline(
+    bench: Bench, data: bytes, resend: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.device.rpc.resend = resend
+    call, reads = bench.device.system_lib()["inc"], iter(range(1000))
+
+    def talk(timeout_s: float) -> bytes:
+        assert next(reads, None) is not None, "it waits for ever"
+        bench.transport.clock.wait(0.01)
+        return data
+
+    with monkeypatch.context() as patched:
+        patched.setattr(bench.transport, "read", talk)
+        with pytest.raises(DeadlineError) as caught:
+            call(1)
+        assert caught.value.stage == "call inc"
+        sent = len(bench.transport.written)
+        with pytest.raises(SessionError, match="model: "):
+            bench.device.connect()
+    assert len(bench.transport.written) - sent > 1, "a lost start is sent again"
     assert works(bench)
 
 

@@ -10,10 +10,9 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from minrpc import random_values
-from minrpc.wire import DTypeLike
+from minrpc.wire.dtypes import DTypeLike
 
 from tests.unit.client.conftest import Bench
 

@@ -34,7 +34,7 @@ def test_each_number_is_where_the_device_puts_it() -> None:
     assert (info.crc_errors, info.short_packets, info.invalid_escapes, info.oversize_frames) == (6, 7, 8, 9)
     assert (info.stale_messages, info.rx_overruns) == (10, 11)
     assert (info.stack_size, info.stack_peak) == (12, 13)
-    assert info.clock == ClockReading(cycles=300, uptime=400, cycles_hz=100, coarse_hz=200, bits=64)
+    assert info.clock == ClockReading(ticks=300, uptime=400, ticks_hz=100, coarse_hz=200, bits=64)
     assert info.timer_hz == 100
 
 

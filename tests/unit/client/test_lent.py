@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from minrpc.client import LentTransport
+from minrpc.client import LentTransport, SessionLink
 from minrpc.transport import memory_pair
-from minrpc.wire import MessageType, encode_frame, encode_message
+from minrpc.wire.framing import encode_frame
+from minrpc.wire.session import MessageType, encode_message
 
 
 def test_messages_that_come_byte_by_byte_are_whole() -> None:
@@ -52,3 +53,17 @@ def test_chunks_are_joined_up_to_the_limit_and_not_beyond() -> None:
     for size in (4000, 96, 1):
         lent.write(bytes(size), 1.0)
     assert [len(data) for _, data in lent._chunks] == [4096, 1]
+
+
+def test_a_link_that_is_opened_again_stays_lent() -> None:
+    """The trace goes on, and the lender's new link is not closed at the test's end."""
+    (near, _), (again, far) = memory_pair(), memory_pair()
+    lent = LentTransport(near)
+    link = SessionLink(lent)
+    link.go_on(None)
+    link.go_on(again)
+    assert link.transport is lent
+    link.close()
+    assert far.read(0.0)
+    far.write(b"x", 1.0)
+    assert again.read(0.0) == b"x"

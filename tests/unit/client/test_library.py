@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 from minrpc import DialectError, FunctionNotFoundError
-from minrpc.wire import RpcCode, Syscall
+from minrpc.wire.requests import RpcCode, Syscall
 
 from tests.unit.client.conftest import Bench
 from tests.unit.client.device_model import OURS, TVM_0_7_0, TVM_0_8_0, TVM_0_18_0, Traits

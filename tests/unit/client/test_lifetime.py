@@ -11,7 +11,8 @@ from typing import TypeGuard
 import numpy as np
 import pytest
 from minrpc import ConfigurationError
-from minrpc.wire import Handle, RpcCode, Syscall
+from minrpc.wire.requests import RpcCode, Syscall
+from minrpc.wire.values import Handle
 
 from tests.unit.client.conftest import Bench
 from tests.unit.client.device_model import OURS

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from minrpc import Device
-from minrpc.wire import CopyToRemote, Deframer, Frame
+from minrpc.wire.framing import Deframer, Frame
+from minrpc.wire.requests import CopyToRemote
 
 from tests.unit.client.conftest import Bench
 from tests.unit.client.device_model import OURS, TVM_0_18_0, DeviceModel, Traits

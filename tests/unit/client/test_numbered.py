@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from minrpc import DeadlineError, Device, HarnessError, SessionTerminatedError
 from minrpc.transport import Faults, LossyTransport
-from minrpc.wire import HEADER, CallFunc, Deframer, Frame, MessageType
+from minrpc.wire.framing import Deframer, Frame
+from minrpc.wire.requests import CallFunc
+from minrpc.wire.session import HEADER, MessageType
 
 from tests.unit.client.conftest import Bench
 from tests.unit.client.device_model import (

@@ -16,17 +16,8 @@ from minrpc.client.resend import (
     NumberedRequests,
     run,
 )
-from minrpc.wire import (
-    CrcMismatch,
-    InvalidEscape,
-    Log,
-    Noise,
-    Numbered,
-    OversizeFrame,
-    Resend,
-    SessionEvent,
-    ShortPacket,
-)
+from minrpc.wire.framing import CrcMismatch, InvalidEscape, Noise, OversizeFrame, ShortPacket
+from minrpc.wire.session import Log, Numbered, Resend, SessionEvent
 
 DAMAGED = CrcMismatch(b"", 1, 2)
 Step = list[SessionEvent] | None

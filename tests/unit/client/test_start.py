@@ -9,7 +9,8 @@ from itertools import pairwise
 import pytest
 from minrpc import NothingHeardError
 from minrpc.client import RandomNonces
-from minrpc.wire import MessageType, encode_frame, encode_message
+from minrpc.wire.framing import encode_frame
+from minrpc.wire.session import MessageType, encode_message
 
 from tests.unit.client.conftest import Bench
 

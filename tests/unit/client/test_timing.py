@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from minrpc import DialectError, RemoteError, TimeEvaluator, TimerError, TimingResult
 from minrpc.client import EvaluatorOptions
-from minrpc.wire import CallFunc, Dialect, Module, encode_request
+from minrpc.wire.requests import CallFunc, encode_request
+from minrpc.wire.values import Dialect, Module
 
 from tests.unit.client.conftest import Bench
 from tests.vectors import rows, to_bytes

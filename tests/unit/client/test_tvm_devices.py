@@ -10,7 +10,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from minrpc import DialectError, RemoteError
-from minrpc.wire import CallFunc, CopyFromRemote, CopyToRemote, Deframer, Dialect, Frame, RpcCode, Syscall
+from minrpc.wire.framing import Deframer, Frame
+from minrpc.wire.requests import CallFunc, CopyFromRemote, CopyToRemote, RpcCode, Syscall
+from minrpc.wire.values import Dialect
 
 from tests.unit.client.conftest import Bench
 from tests.unit.client.device_model import (

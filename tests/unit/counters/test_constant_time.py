@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from minrpc import HarnessError
-from minrpc.counters.constant_time import _Tracer
+from minrpc.counters.constant_time import ConstantTime, _Tracer
 
 
 class _NoCounters:
@@ -29,3 +29,16 @@ def test_a_failure_names_its_input() -> None:
     with pytest.raises(HarnessError) as caught:
         tracer.trace(inputs[2])
     assert caught.value.details[0] == f"input 2 of 3: uint8[40] 0x{'00' * 32}... (40 bytes), 7"
+
+
+def test_equal_runs_with_an_it_are_a_perhaps() -> None:
+    """An IT skips instructions without a step of the trace."""
+    result = ConstantTime("f", 64, 10, (), variable_time=("it in f at f.c:3",))
+    assert result.perhaps
+    assert not result
+    assert str(result).startswith("perhaps: f took the same path")
+    assert "warning: it in f at f.c:3: its condition may skip instructions" in str(result)
+    divides = ConstantTime("f", 64, 10, (), variable_time=("udiv in f at f.c:3",))
+    assert divides
+    assert not divides.perhaps
+    assert not str(divides).startswith("perhaps")

@@ -78,7 +78,7 @@ def test_lines_that_share_an_address_are_all_executed(tmp_path: Path) -> None:
 
 
 def test_loaded_code_is_covered_apart_from_what_lay_there_before(tmp_path: Path) -> None:
-    codes: list[tuple[LoadedCode | None, dict[int, int]]] = []
+    codes: list[tuple[LoadedCode | None, dict[int, int | None]]] = []
     for name in ("first", "second"):
         (tmp_path / f"{name}.c").write_text(f"int {name}(int x)\n{{\n\treturn x + 1;\n}}\n")
         words = ["gcc", "-O1", "-g", "-shared", "-nostdlib", f"{name}.c", "-o", name]
@@ -100,6 +100,14 @@ def test_a_file_is_as_lcov_has_it() -> None:
 
 def test_what_several_devices_executed_adds_up(tmp_path: Path) -> None:
     file = tmp_path / "coverage.info"
-    add_coverage(file, {"/a.c": {1: 5, 3: 0}})
-    add_coverage(file, {"/a.c": {1: 1, 2: 2}, "/b.c": {9: 9}})
-    assert parse(file.read_text()) == {"/a.c": {1: 6, 2: 2, 3: 0}, "/b.c": {9: 9}}
+    add_coverage(file, {"/a.c": {1: 5, 3: 0, 4: None, 5: None, 6: 1}})
+    add_coverage(file, {"/a.c": {1: 1, 2: 2, 4: 0, 5: 3, 6: None}, "/b.c": {9: 9}})
+    assert parse(file.read_text()) == {"/a.c": {1: 6, 2: 2, 3: 0, 4: None, 5: 3, 6: 1}, "/b.c": {9: 9}}
+
+
+def test_a_line_that_was_perhaps_executed_has_a_branch_that_was_perhaps_evaluated(image: Image) -> None:
+    (lines,) = covered_lines(image, [(None, {named(image, "work"): None})], Path).values()
+    assert lines[5] is None
+    text = lcov({"/a.c": {3: None, 1: 5}})
+    assert text == "TN:\nSF:/a.c\nBRDA:3,0,0,-\nBRF:1\nBRH:0\nDA:1,5\nDA:3,0\nLF:2\nLH:1\nend_of_record\n"
+    assert parse(text) == {"/a.c": {1: 5, 3: None}}

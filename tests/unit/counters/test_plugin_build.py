@@ -94,7 +94,17 @@ def test_memory_of_another_layout_is_refused(
     at = source.index(place)
     changed = tmp_path / "changed.c"
     changed.write_text(source[:at] + field + source[at:])
-    words = ["cc", "-std=c11", "-fPIC", "-shared", "-DPLUGIN_API=1", str(changed), "-o", "changed.so"]
+    words = [
+        "cc",
+        "-std=c11",
+        "-fPIC",
+        "-shared",
+        "-DPLUGIN_API=1",
+        f"-I{SOURCE.parent}",
+        str(changed),
+        "-o",
+        "changed.so",
+    ]
     subprocess.run(words, cwd=tmp_path, check=True)
     assert installed(tmp_path / "changed.so", image) == -1
     assert "no shared memory of layout" in capfd.readouterr().err

@@ -15,6 +15,8 @@ from minrpc.counters.variable_time import mnemonic_of
         ("EM_ARM", "a2fb0301", "umull"),  # umull r0, r1, r2, r3
         ("EM_ARM", "c2fb0301", "smlal"),  # smlal r0, r1, r2, r3
         ("EM_ARM", "00fb01f0", ""),  # mul r0, r0, r1
+        ("EM_ARM", "b8bf00bf", "it"),  # it lt
+        ("EM_ARM", "00bfb8bf", ""),  # nop
         ("EM_RISCV", "3345b502", "div"),  # div a0, a0, a1
         ("EM_RISCV", "3375b502", "remu"),  # remu a0, a0, a1
         ("EM_RISCV", "3b55b502", "divuw"),  # divuw a0, a0, a1

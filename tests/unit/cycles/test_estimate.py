@@ -16,20 +16,28 @@ BLOCKS = (
     CodeBlock(0x2000, bytes.fromhex("0132b3fbf4f2")),
     CodeBlock(0x3000, bytes.fromhex("0132" * 10)),
     CodeBlock(0x3004, bytes.fromhex("0132fee7")),
+    # itte ne, ldrne r2, [r1], ldrne r2, [r1], vdiveq.f32 s0, s1, s2 and ldr r2, [r1].
+    CodeBlock(0x4002, bytes.fromhex("1abf0a680a6880ee810a0a68")),
 )
 CORE = replace(load_core("cortex-m4"), entry=Span(7, 7), exit=Span(9, 9))
 
 
-def model_of(*edges: Edge, states: int = 0, knows_operands: bool = False, ram: int = -1) -> CycleModel:
+def model_of(
+    *edges: Edge, states: int = 0, knows_operands: bool = False, knows_conditions: bool = False, ram: int = -1
+) -> CycleModel:
     model = CycleModel(replace(CORE, flash=Flash(states, 64)), lambda start: start != ram)
-    model.knows_operands = knows_operands
+    model.knows_operands, model.knows_conditions = knows_operands, knows_conditions
     for edge in edges:
         model.learn([edge], BLOCKS.__getitem__)
     return model
 
 
-def cycles(*edges: Edge, states: int = 0, knows_operands: bool = False, ram: int = -1) -> list[Span]:
-    model = model_of(*edges, states=states, knows_operands=knows_operands, ram=ram)
+def cycles(
+    *edges: Edge, states: int = 0, knows_operands: bool = False, knows_conditions: bool = False, ram: int = -1
+) -> list[Span]:
+    model = model_of(
+        *edges, states=states, knows_operands=knows_operands, knows_conditions=knows_conditions, ram=ram
+    )
     each = (np.eye(1, len(edges), number, dtype=np.int64)[0] for number in range(len(edges)))
     return [model.total(np.arange(len(edges)), one) for one in each]
 
@@ -47,10 +55,25 @@ def test_code_that_is_left_early_has_its_first_part() -> None:
     assert cycles(Edge(0, 1, 2, Passage.AS_WRITTEN, 0), Edge(1, 0, 2, Passage.AS_WRITTEN, 0)) == [(1, 1)] * 2
 
 
+def test_a_skipped_instruction_takes_a_cycle_and_is_a_range_where_conditions_are_unknown() -> None:
+    size = len(BLOCKS[4].code)
+    of_edge = {skipped: Edge(4, 3, size, Passage.AS_WRITTEN, 0, skipped) for skipped in (0b100, 0b011, 0b111)}
+    # IT, a load, one behind it, a skipped division and a load; as much with a division in place of loads.
+    due = {0b100: 1 + 2 + 1 + 1 + 2, 0b011: 1 + 1 + 1 + 14 + 2, 0b111: 1 + 1 + 1 + 1 + 2}
+    for skipped, edge in of_edge.items():
+        assert cycles(edge, knows_conditions=True) == [Span(due[skipped], due[skipped])]
+        assert cycles(edge) == [Span(1 + 1 + 1 + 1 + 2, 1 + 2 + 2 + 14 + 2)]
+
+
 def test_an_exception_has_its_entry_and_its_return() -> None:
     assert cycles(Edge(0, 1, 2, Passage.INTO_EXCEPTION, 0)) == [(1 + 7, 1 + 7)]
     # It does not have the jump's refill, too.
     assert cycles(Edge(0, 1, 4, Passage.OUT_OF_EXCEPTION, 0)) == [(2 + 9, 2 + 9)]
+
+
+def test_an_exceptions_entry_is_not_the_interrupted_functions() -> None:
+    model = model_of(Edge(0, 1, 2, Passage.INTO_EXCEPTION, 0))
+    assert model.by_node(np.array([3], np.int64), 1) == [3]
 
 
 def test_sums_over_addresses_and_nodes_are_the_total() -> None:

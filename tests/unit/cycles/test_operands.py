@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from minrpc import ConfigurationError
 from minrpc.cycles import Core, load_core
 from minrpc.cycles.operands import CLASSES, OPERATIONS, RULES, Words, class_of, examples, table
@@ -100,7 +99,7 @@ def test_bits_of_the_divisor(divisor: int, unsigned: int, signed: int) -> None:
 
 def test_a_divisor_of_0() -> None:
     assert cycles("divisor of 0", 9, 0, signed=True) == 2
-    assert cycles("divisor of 0", 0, 1, signed=True) == 38
+    assert cycles("divisor of 0", 0, 1, signed=True) == 37
 
 
 @given(WORDS, WORDS, st.sampled_from(sorted(RULES)), st.booleans())

@@ -55,6 +55,17 @@ def test_built_once_then_taken_from_the_cache(root: Path) -> None:
     assert exit_status(second) == 3
 
 
+@pytest.mark.parametrize("name", ["minrpc_posix", "firmware.json", "inputs.json", "CMakeCache.txt"])
+def test_a_firmware_with_an_empty_file_is_built_again(root: Path, name: str) -> None:
+    """A loss of power leaves such files; each later run failed."""
+    first = build(Target(POSIX), root=root)
+    (first.build_dir / name).write_bytes(b"")
+    again = build(Target(POSIX), root=root)
+    assert not again.cached or name == "inputs.json"
+    assert exit_status(again) == 3
+    assert (again.build_dir / "minrpc_posix").stat().st_size
+
+
 def test_a_change_is_built_and_the_way_back_is_cached(root: Path) -> None:
     first = build(Target(POSIX), root=root)
     old = main_c(root).read_text()

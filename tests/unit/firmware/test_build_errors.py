@@ -81,6 +81,16 @@ CMake Error at /zephyr/cmake/modules/dts.cmake:295 (execute_process):
     1: "Child return code: 1"
 """
 
+GPERF = """\
+[1140/1165] Linking C executable zephyr/zephyr_pre0.elf
+/usr/bin/ld.bfd: skipping incompatible /usr/lib/gcc/x86_64-linux-gnu/12/libgcc.a when searching for -lgcc
+[1143/1165] Generating kobject_prebuilt_hash_preprocessed.c
+FAILED: zephyr/kobject_prebuilt_hash_preprocessed.c
+cd /build/zephyr && GPERF-NOTFOUND --output-file kobject_prebuilt_hash_preprocessed.c
+/bin/sh: 1: GPERF-NOTFOUND: not found
+ninja: build stopped: subcommand failed.
+"""
+
 
 @pytest.mark.parametrize(
     ("log", "first", "count"),
@@ -95,6 +105,7 @@ CMake Error at /zephyr/cmake/modules/dts.cmake:295 (execute_process):
         pytest.param(
             DEVICETREE, "devicetree error: /app/x.overlay:5 (column 13): parse error", 1, id="devicetree"
         ),
+        pytest.param(GPERF, "/bin/sh: 1: GPERF-NOTFOUND: not found", 2, id="gperf"),
         pytest.param("a\nb\n", "a", 2, id="nothing known"),
     ],
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from minrpc import ConfigurationError
 from minrpc.firmware import cache_home
-from minrpc.firmware.cache import in_the_cache, kept, scratch
+from minrpc.firmware.cache import in_the_cache, kept, kept_file, scratch
 
 
 @pytest.fixture(autouse=True)
@@ -44,6 +44,25 @@ def test_what_the_block_can_not_write() -> None:
         (directory / "none" / "x").write_text("")
 
 
+def test_an_empty_object_is_made_again(tmp_path: Path) -> None:
+    """A loss of power leaves such files; each later load failed."""
+
+    def fill(directory: Path) -> None:
+        (directory / "source.o").write_bytes(b"object")
+
+    made = kept(tmp_path / "key", fill) / "source.o"
+    made.write_bytes(b"")
+    assert (kept(tmp_path / "key", fill) / "source.o").read_bytes() == b"object"
+
+
 def test_what_is_no_affair_of_the_cache_goes_through(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError), in_the_cache():
         (tmp_path / "none").read_text()
+
+
+def test_a_kept_file_is_found_by_its_name_and_content() -> None:
+    contents = [("a", b"b"), ("a", b"c"), ("ab", b""), ("b", b"b"), ("a", b"b")]
+    files = [kept_file(name, content) for name, content in contents]
+    assert len(set(files)) == 4
+    assert files[0] == files[4]
+    assert [path.read_bytes() for path in files] == [b"b", b"c", b"", b"b", b"b"]

@@ -14,8 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from minrpc import PLATFORMS, BuildError, ConfigurationError, Firmware, Target, build
 from minrpc.firmware import cache_home, store
 from minrpc.firmware.cache import Entry, bound, entries, limit, locked, remove
@@ -408,7 +407,7 @@ def test_a_limit_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_killed_processes_left_goes_with_the_cleaning() -> None:
     """Remains of compilations are deleted after a day, unfinished entries after 30 days."""
     day = 24 * 3600.0
-    ages = {"scratch/killed": 2, "scratch/runs": 0.5, "objects/.half": 31, "models/.half": 2}
+    ages = {"scratch/killed": 2, "scratch/runs": 0.5, "objects/.half": 31, "plugin/.half": 2}
     ages |= {"objects/list.json": 31, "objects/young.json": 2}
     for name, days in ages.items():
         path = cache_home() / name
@@ -418,4 +417,4 @@ def test_what_killed_processes_left_goes_with_the_cleaning() -> None:
         os.utime(path, (then, then))
     bound()
     left = {name for name in ages if (cache_home() / name).exists()}
-    assert left == {"scratch/runs", "models/.half", "objects/young.json"}
+    assert left == {"scratch/runs", "plugin/.half", "objects/young.json"}

@@ -91,6 +91,18 @@ def test_native_programs_are_the_hosts_compilers(tmp_path: Path, bare_machine: P
     assert zephyr_toolchain("host").environment["ZEPHYR_TOOLCHAIN_VARIANT"] == "host"
 
 
+@pytest.mark.parametrize("multilib", [True, False])
+def test_a_package_that_removes_another_is_not_proposed(
+    multilib: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bare_machine: Path
+) -> None:
+    monkeypatch.setattr("minrpc.firmware.toolchain._PACKAGES", tmp_path / "doc")
+    if multilib:
+        (tmp_path / "doc" / "gcc-multilib").mkdir(parents=True)
+    with pytest.raises(ToolchainMissingError) as caught:
+        debian_toolchain("arm64")
+    assert ("apt-get" in caught.value.next_step) is not multilib
+
+
 def test_debians_arm_compiler(bare_machine: Path) -> None:
     make_compiler(bare_machine, "arm-none-eabi-gcc")
     chosen = zephyr_toolchain("arm")

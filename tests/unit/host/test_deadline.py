@@ -12,11 +12,9 @@ from dataclasses import replace
 from typing import Literal, get_args
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from minrpc import DeadlineError
-from minrpc.host import ClockSample, Deadline, read_before, write_before
-from minrpc.host import deadline as module
+from minrpc.host import ClockSample, Deadline, deadline as module, read_before, write_before
 from minrpc.host.deadline import (
     ProcessClock,
     ThreadTimes,
@@ -186,6 +184,10 @@ def test_the_error_tells_stage_and_times(now: Now, clock: FakeClock) -> None:
     error = deadline.error("the reply")
     assert (error.stage, error.waited_for, error.wall_s, error.cpu_s) == ("session", "the reply", 3.0, 1.5)
     assert "2 s" in error.message
+
+
+def test_the_error_tells_a_rest_of_a_limit_in_milliseconds() -> None:
+    assert "within 5 s" in str(Deadline("call", 4.99999).error("an answer"))
 
 
 def test_on_a_board_no_cpu_time_is_claimed() -> None:

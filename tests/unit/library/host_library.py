@@ -16,7 +16,7 @@ from minrpc.library.thunks import callable_functions, thunk_source
 from minrpc.program import Elf
 from minrpc.program.c_types import AlignmentLimits, Declarations
 from minrpc.program.debug_info import read_declarations
-from minrpc.wire import Handle
+from minrpc.wire.values import Handle
 
 _STUB = """
 #include <string.h>
@@ -41,7 +41,7 @@ class HostLibrary:
         source.write_text(text)
         stub.write_text(_STUB)
         _run("gcc", "-g", "-fPIC", "-fno-ipa-icf", *flags, "-c", source, "-o", compiled)
-        self.declarations: Declarations = read_declarations(Elf(compiled.read_bytes()))
+        self.declarations: Declarations = read_declarations(Elf(compiled.read_bytes(), compiled.name))
         self.functions = {
             callable_function.name: callable_function
             for callable_function in callable_functions(

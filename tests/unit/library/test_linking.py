@@ -4,9 +4,38 @@
 from pathlib import Path
 
 import pytest
+from elftools.elf.elffile import ELFFile
 from minrpc import Target, build
-from minrpc.library import linking, toolset_of
-from minrpc.library.linking import firmware_symbols
+from minrpc.library import Sources, compile_sources, linking, toolset_of
+from minrpc.library.linking import firmware_symbols, link
+
+# Text of a section's attribute that GCC passes to the assembler: of memory without content.
+_ZEROS = '{place},\\"aw\\",{mark}nobits{comment}'
+_HELD = """
+{data} volatile unsigned char held[300]{value};
+{code} __attribute__((noinline)) int more(int n) {{ return n + 7; }}
+int fill(int n)
+{{
+	for (int i = 0; i < 300; i++)
+		held[i] = (unsigned char)n;
+	return more(held[n]);
+}}
+"""
+_PLACES = (
+    ".noinit",
+    ".noinit.mine",
+    ".persistent",
+    "mine",
+    ".bss_of_mine",
+    ".init",
+    ".fast.text",
+    ".note.mine",
+)
+_PLATFORMS = [
+    "bare_mps2_an385",
+    pytest.param("posix", marks=pytest.mark.slow),
+    pytest.param("bare_rv32", marks=pytest.mark.slow),
+]
 
 
 def test_symbols_of_a_firmware_are_made_once_and_by_another_version_anew(
@@ -20,3 +49,37 @@ def test_symbols_of_a_firmware_are_made_once_and_by_another_version_anew(
     again = firmware_symbols(toolset)
     assert again != made
     assert again.read_bytes() == made.read_bytes()
+
+
+def placed(section: str) -> str:
+    return f'__attribute__((section("{section}")))'
+
+
+@pytest.mark.parametrize("name", _PLATFORMS)
+def test_each_allocated_section_is_part_of_the_image(tmp_path: Path, name: str) -> None:
+    """`.noinit` lay behind the block that the device gives, in memory of the runtime."""
+    toolset = toolset_of(build(Target.named(name)))
+    mark, comment = ("%", "//") if name.startswith("bare_mps2") else ("@", "#")
+    files: list[Path] = []
+    for index, place in enumerate(_PLACES):
+        zeros = placed(_ZEROS.format(place=place, mark=mark, comment=comment))
+        cases = [(zeros, "", ""), (placed(place), " = {1}", ""), ("", "", placed(place))]
+        cases = cases[:1] if place.startswith(".noinit") else cases  # GCC knows this name.
+        for data, value, code in cases:
+            files.append(tmp_path / f"part{len(files)}_{index}.c")
+            files[-1].write_text(_HELD.format(data=data, value=value, code=code))
+    base = 0x21000000
+    for file in files:
+        image = link(compile_sources(Sources.of([file]), toolset), toolset, base)
+        elf = tmp_path / "linked.elf"
+        elf.write_bytes(image.program)
+        with elf.open("rb") as content:
+            sections = [section for section in ELFFile(content).iter_sections() if section["sh_flags"] & 2]
+        for section in sections:
+            if section["sh_size"] and section.name != ".firmware_thread_locals":
+                assert base <= section["sh_addr"], section.name
+                assert section["sh_addr"] + section["sh_size"] <= base + image.size, section.name
+        if " = {1}" in file.read_text():
+            assert image.data[image.symbols["held"] - base] == 1
+        for symbol, size in (("held", 300), ("fill", 1), ("more", 1)):
+            assert base <= image.symbols[symbol] <= base + image.size - size

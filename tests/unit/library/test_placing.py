@@ -43,6 +43,9 @@ int look(const int *p) { return *p; }
 __int128 wide(__int128 x, unsigned __int128 y) { return 2 * x + (__int128)y; }
 long double longer(long double x) { return x; }
 unsigned long long same(unsigned long long x) { return x; }
+enum mode { SLOW, FAST = 7 };
+int modes(const enum mode *m, int n) { int all = 0; while (n--) all += m[n]; return all; }
+int first(const int *const *p) { return p[0] == 0; }
 struct token { unsigned kind : 4; unsigned length : 12; int value; };
 void scan(struct token *t, int n) { for (int i = 0; i < n; i++) t[i] = (struct token){1, i, 2 * i}; }
 """
@@ -121,6 +124,14 @@ def test_a_pointer_that_is_written_is_an_address_for_other_functions(library: Ho
     assert library.call("two", out(2)) == (4, [None, handle])
 
 
+def test_an_older_dwarf_gives_bit_fields_the_same_places(tmp_path: Path) -> None:
+    source = SOURCE.replace("length : 12; int value;", "length : 12; int value, more[3];")
+    older = HostLibrary(source, tmp_path, ("-O1", "-gdwarf-3", "-gstrict-dwarf"))
+    given = [older.struct("token") for _ in range(3)]
+    older.call("scan", given, 3)
+    assert [(each.kind, each.length, each.value) for each in given] == [(1, 0, 0), (1, 1, 2), (1, 2, 4)]
+
+
 def test_bit_fields_are_not_lost_in_a_returned_array(library: HostLibrary) -> None:
     """numpy has no bit fields, so an array of such structs would lack members silently."""
     with pytest.raises(TypeError, match=r"numpy has no bit fields \(kind, length\): give a list of structs"):
@@ -170,6 +181,30 @@ def test_a_plain_char_holds_what_either_sign_does(library: HostLibrary) -> None:
     for wrong in (256, -129):
         with pytest.raises(ValueError, match="out of its range"):
             library.call("letter", wrong)
+
+
+@pytest.mark.parametrize("letter", ["a", b"a", 97])
+def test_a_char_takes_one_character(library: HostLibrary, letter: object) -> None:
+    assert library.call("letter", letter) == 97
+    for wrong in ("", "ab", b"ab", "\u00e9", 97.0):
+        with pytest.raises(TypeError, match="expected char"):
+            library.call("letter", wrong)
+
+
+@pytest.mark.parametrize(("name", "size"), [("modes", 4), ("first", 8)])
+def test_enums_and_addresses_are_integers_of_their_size(library: HostLibrary, name: str, size: int) -> None:
+    further = (2,) if name == "modes" else ()
+    for sign in "iu":
+        assert library.call(name, np.array([0, 7], f"{sign}{size}"), *further) in (7, 1)
+    for kind in (f"f{size}", f"i{12 - size}", f"u{size // 2}", "i1"):
+        with pytest.raises(TypeError, match=r"expected u?int"):
+            library.call(name, np.zeros(2, kind), *further)
+
+
+def test_structs_in_a_row_lie_at_a_multiple_of_8(library: HostLibrary) -> None:
+    given = ([library.struct("token") for _ in range(3)], 3)
+    (block,) = plan_call(library.functions["scan"], given, 8).frame.blocks
+    assert block.alignment == 8
 
 
 def test_rows_of_an_array_have_the_pointers_length(library: HostLibrary) -> None:

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from minrpc import ConfigurationError
+from minrpc import ConfigurationError, Target
 from minrpc.library import Sources
+from minrpc.library.loading import firmware_from
 
 
 @pytest.fixture
@@ -81,3 +83,15 @@ def test_a_pattern_stands_for_its_files(tmp_path: Path) -> None:
     assert Sources.of(directory / "one.c").files == (directory / "one.c",)
     with pytest.raises(ConfigurationError, match=r"there is no file .*/\*\.cpp"):
         Sources.of(directory / "*.cpp")
+
+
+@pytest.mark.parametrize(("level", "found"), [(0, 0), (1, 1), (2, 2), (3, 0)])
+def test_a_programs_build_is_beside_it_or_up_to_two_directories_above(
+    tmp_path: Path, level: int, found: int
+) -> None:
+    elf = tmp_path / "b" / "c" / "d" / "program.elf"
+    elf.parent.mkdir(parents=True)
+    shutil.copy("/bin/true", elf)
+    (elf.parents[level] / "compile_commands.json").write_text("[]")
+    firmware = firmware_from(Target.named("posix"), elf)
+    assert (firmware.build_dir, firmware.cached) == (elf.parents[found], True)

@@ -10,7 +10,8 @@ import pytest
 from minrpc import PLATFORMS, Device, RunningDevice, Target, build, lacking, open_device, start
 from minrpc.host import Deadline
 from minrpc.transport import MemoryTransport, memory_pair
-from minrpc.wire import MessageType, encode_frame, encode_message
+from minrpc.wire.framing import encode_frame
+from minrpc.wire.session import MessageType, encode_message
 
 PATIENCE_S = 120.0
 

@@ -65,8 +65,20 @@ def test_the_program_of_a_board_is_named(port: tuple[Path, int], tmp_path: Path)
         with pytest.raises(LoadError, match=r"runs build \w{16}, other is build \w{16}"):
             device.load(tmp_path / "f.c")
         assert device.system_lib()["inc"](1) == 2
-    with open_device(serial_port=str(port[0])) as device, pytest.raises(LoadError, match="--elf FILE"):
-        device.load(tmp_path / "f.c")
+
+
+def test_the_program_of_a_board_is_found_in_the_cache(
+    port: tuple[Path, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`minrpc board flash` has built it: the running firmware's build id finds it."""
+    (tmp_path / "f.c").write_text("int f(int x) { return x + 1; }\n")
+    with open_device(serial_port=str(port[0])) as device:
+        assert device.load(tmp_path / "f.c").f(2) == 3
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with open_device(serial_port=str(port[0])) as device:
+        with pytest.raises(LoadError, match=r"no firmware of the cache has its build id \w{16}") as caught:
+            device.load(tmp_path / "f.c")
+        assert "--elf FILE" in caught.value.next_step
 
 
 def reset_command(path: Path, pid: int) -> str:
@@ -102,18 +114,21 @@ def test_a_hang_where_it_can_not_be_reset_says_what_would_help(
     result = run(pytester, port[0], "", monkeypatch)
     result.assert_outcomes(passed=1, failed=1, errors=1, skipped=1)
     result.stdout.fnmatch_lines(
-        ["SKIPPED*; reset_command or reset_line in minrpc.toml would reset it after*"]
+        [
+            "*it may still run: reset the board; reset_line or reset_command in minrpc.toml would reset it",
+            "the device does not answer any more:*",
+            "SKIPPED*; reset_command or reset_line in minrpc.toml would reset it after*",
+        ]
     )
 
 
-def hang_and_reset(running: RunningDevice) -> None:
-    """The board hangs, is reset, and answers again, with its counts at zero."""
-    device = open_device(running)
-    assert device.system_lib()["testing.count"]() == 1
-    with pytest.raises(DeadlineError):
-        device.system_lib()["testing.hang"]()
-    running.reset(Deadline("reset", RESET_S))
-    with open_device(running, call_timeout_s=60.0) as device:
+def hang_and_go_on(running: RunningDevice) -> None:
+    """The board hangs, is reset before the next session, and answers again, with its counts at zero."""
+    with open_device(running) as device:
+        assert device.system_lib()["testing.count"]() == 1
+        with pytest.raises(DeadlineError, match="the board is reset before the next session"):
+            device.system_lib()["testing.hang"]()
+        device.call_timeout_s = 60.0
         assert device.system_lib()["testing.count"]() == 1
 
 
@@ -121,7 +136,7 @@ def test_a_running_device_is_reset_and_connected_to_again(port: tuple[Path, int]
     target = Target.named(serial_port=str(port[0]), reset_command=reset_command(*port), call_timeout_s=0.3)
     with start(target) as running:
         assert running.can_reset
-        hang_and_reset(running)
+        hang_and_go_on(running)
 
 
 @pytest.fixture
@@ -212,7 +227,7 @@ def test_a_modem_line_resets_the_board(
         assert sorted(lines) == sorted([(line, False), (other, True)])
         lines.clear()
         assert running.can_reset
-        hang_and_reset(running)
+        hang_and_go_on(running)
         assert lines == [(line, True), (line, False)]
 
 

@@ -129,8 +129,7 @@ def test_a_failure_shows_the_counts_of_both_sides_and_the_memory(pytester: pytes
             "the host's reader: frames * crc_errors 0,*",
             "the device, since it started: crc_errors 1,* rx_overruns 0",
             "arrays: 10?? of *",
-            "*-- posix: link and memory --*",
-            "the device does not answer any more:*",
+            "*it was started again: arrays, functions and libraries are gone",
         ]
     )
 
@@ -141,11 +140,34 @@ def test_a_death_that_no_test_noticed_is_an_error(pytester: pytest.Pytester) -> 
         def test_dies(device, running_device):
             running_device.process.kill()
             running_device.process.wait()
+
+        def test_next(device):
+            assert device.system_lib()["inc"](1) == 2
         """
     )
     result = run(pytester, "--platform", "posix")
-    result.assert_outcomes(passed=1, errors=1)
+    result.assert_outcomes(passed=2, errors=1)
     result.stdout.fnmatch_lines(["*EmulatorExitedError: posix ended by itself*"])
+
+
+def test_a_death_or_hang_that_a_test_expects_is_no_error(pytester: pytest.Pytester) -> None:
+    """A device that a call has ended goes on, in the same test and in the next."""
+    pytester.makepyfile(
+        """
+        import pytest
+        from minrpc import HarnessError
+
+        @pytest.mark.call_timeout(0.3)
+        @pytest.mark.parametrize("name", ["testing.crash", "testing.hang"])
+        @pytest.mark.parametrize("goes_on", [True, False])
+        def test_dies(name, goes_on, device):
+            with pytest.raises(HarnessError, match=f"call {name}"):
+                device.system_lib()[name]()
+            assert not goes_on or device.system_lib()["inc"](1) == 2
+        """
+    )
+    result = run(pytester, "--platform", "posix,bare_mps2_an385")
+    result.assert_outcomes(passed=8)
 
 
 def test_a_failed_test_does_not_spoil_the_next(pytester: pytest.Pytester) -> None:
@@ -244,6 +266,18 @@ def test_a_run_in_which_no_device_test_ran_is_no_success(
     assert run(pytester, "--minrpc-allow-no-device", *workers).ret == pytest.ExitCode.OK
 
 
+@pytest.mark.parametrize("workers", ALONE_OR_NOT, ids=["alone", "with workers"])
+@pytest.mark.parametrize("test", [ADD, "def test_trivial(): pass"], ids=["device", "no device"])
+def test_a_run_whose_coverage_was_not_written_is_no_success(
+    pytester: pytest.Pytester, test: str, workers: tuple[str, ...]
+) -> None:
+    pytester.makepyfile(test)
+    result = run(pytester, "--platform", "posix", "--minrpc-coverage=lines.info", "-q", *workers)
+    result.assert_outcomes(passed=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["minrpc: lines.info was not written: no device ran under QEMU*"])
+
+
 def test_what_was_left_out_is_named_when_the_rest_ran(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -272,6 +306,22 @@ def test_a_run_that_wants_no_device_is_left_alone(pytester: pytest.Pytester) -> 
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
     assert ran.stdout.count("minrpc") == 0
+
+
+def test_pytest_rewrites_none_of_the_packages_modules_for_its_assertions(pytester: pytest.Pytester) -> None:
+    """It would do so in each process where PYTHONDONTWRITEBYTECODE is set, and read no bytecode of pip's."""
+    pytester.makepyfile(ADD)
+    code = (
+        "import sys, pytest\n"
+        "assert pytest.main(['-q', '--platform', 'posix']) == 0\n"
+        "ours = {name: type(module.__loader__).__name__ for name, module in sys.modules.items()"
+        " if name.startswith('minrpc')}\n"
+        "rewritten = {name for name, loader in ours.items() if loader == 'AssertionRewritingHook'}\n"
+        "assert 'minrpc.client.session' in ours\n"
+        "assert rewritten <= {'minrpc', 'minrpc.plugin'}, (len(rewritten), rewritten)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("workers", ALONE_OR_NOT, ids=["alone", "with workers"])

@@ -141,7 +141,7 @@ def test_a_click_on_a_columns_head_sorts(page: Any) -> None:  # noqa: ANN401
     [
         ("expf: 35 instructions", "expf: 35 instructions (35.0%)"),
         ("fir, fir.c", "68 bytes (16.7%)"),
-        ("repeat 2 of add", "101 cycles (4.04 µs)"),
+        ("repeat 2 of add", "101 ticks (4.04 µs)"),
     ],
 )
 def test_a_click_on_a_box_or_a_dot_names_it(page: Any, name: str, told: str) -> None:  # noqa: ANN401

@@ -14,12 +14,14 @@ from minrpc.publish.differences import differences, folded, shown
 from minrpc.publish.html_page import html_page
 from minrpc.publish.markdown_page import markdown_page
 from minrpc.publish.tables import Table
+from minrpc.timing import MeasuredCode
 from minrpc.timing.compare import compare, comparison_json
 
 from tests.unit.publish.runs import counted, whole
+from tests.unit.timing.samples import with_measured
 
 
-def outcomes_of(**outcomes: str) -> RunRecord:
+def outcomes_of(**outcomes: run_record.Outcome) -> RunRecord:
     """A run with tests only."""
     return RunRecord(
         "Tests", tests=[run_record.Tested(name, "posix", how, 0.1, "why") for name, how in outcomes.items()]
@@ -67,7 +69,7 @@ def test_times_and_counters_that_differ() -> None:
     found = tables_of(base, run)
     ((call, platform, *time),) = found["Times"].rows
     assert (str(call).partition("(")[0], platform) == ("add", "bare_mps2_an385")
-    assert time == ["slower", "100 cycles", "150 cycles", "+50 cycles (+50 %)"]
+    assert time == ["slower", "100 ticks", "150 ticks", "+50 ticks (+50 %)"]
     assert [row[2:] for row in found["Counters, a call"].rows] == [
         ["instructions", "200", "300", "+100 (+50 %)"],
         ["loads", "10", "10.1", "+0.1 (+1 %)"],
@@ -95,8 +97,8 @@ def test_sizes_of_firmware_and_of_loaded_code() -> None:
 
 
 def test_other_compilers_are_told_in_json_and_on_the_page() -> None:
-    base = replace(counted([1000]), code={"add": 30}, code_compiler="GNU C17 12", code_flags="-mthumb -O2")
-    head = replace(base, code_flags="-mthumb -Os")
+    codes = [MeasuredCode(30, {"add": 30}, "GNU C17 12", f"-mthumb {level}") for level in ("-O2", "-Os")]
+    base, head = (with_measured(counted([1000]), code=code) for code in codes)
     (change,) = comparison_json(compare([base], [head]))["built_otherwise"]
     assert (change["base"], change["head"]) == ("-O2", "-Os")
     assert change["subject"].endswith(" on bare_mps2_an385")
@@ -122,7 +124,7 @@ def test_report_takes_a_base(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["report", "--from", str(head), "--base", str(base), "--json", str(out)]) == 0
     assert "#### Changes\n\nTimings: 1 of 1 slower" in capsys.readouterr().out
     (change,) = json.loads(out.read_text())["compared"]["changes"]
-    assert change["change_cycles"] == 50
+    assert change["change_ticks"] == 50
     # A limit of growth is compared with the base.
     (tmp_path / "minrpc.toml").write_text('[limits]\nadd.time = "+2%"\n')
     limits = ["--platforms-file", str(tmp_path / "minrpc.toml")]

@@ -74,7 +74,7 @@ def test_limits_of_linked_functions_are_read_from_the_projects_file(tmp_path: Pa
 def test_what_is_neither_a_size_nor_a_call() -> None:
     with pytest.raises(ConfigurationError, match=r"limits\.flahs: nothing is known by that name"):
         limits(flahs=3)
-    for table in ({"flash": 3}, {"add": {"cycles": "+2%"}}):
+    for table in ({"flash": 3}, {"add": {"ticks": "+2%"}}):
         with pytest.raises(ConfigurationError, match=r"limits\.nosuchboard: there is no such platform"):
             limits(nosuchboard=table)
     with pytest.raises(ConfigurationError, match="must be a table"):
@@ -94,14 +94,14 @@ def test_a_platforms_own() -> None:
 def test_growth_is_judged_against_the_base() -> None:
     base, slower = counted([1000]), counted([1030])
     for text, broken in (("+2%", True), ("+3%", False), ("+2.9", True), ("+3", False)):
-        assert bool(broken_limits(limits(add={"cycles": text}), [slower], [base])) == broken, text
+        assert bool(broken_limits(limits(add={"ticks": text}), [slower], [base])) == broken, text
     # A decrease is always allowed, and without a base nothing has grown.
-    assert broken_limits(limits(add={"cycles": "+2%"}), [base], [slower]) == []
-    assert broken_limits(limits(add={"cycles": "+0%"}), [slower]) == []
+    assert broken_limits(limits(add={"ticks": "+2%"}), [base], [slower]) == []
+    assert broken_limits(limits(add={"ticks": "+0%"}), [slower]) == []
 
 
 def test_limits_that_nothing_was_held_against_are_told() -> None:
-    given = limits(flash=1, ad={"time": "1 us"}, add={"tim": "+2%", "cycles": "+2%"}, posix={"ram": 1})
+    given = limits(flash=1, ad={"time": "1 us"}, add={"tim": "+2%", "ticks": "+2%"}, posix={"ram": 1})
     idle = [idle_limit.key for idle_limit in idle_limits(given, [counted([1000])])]
     assert idle == ["limits.ad.time", "limits.add.tim", "limits.posix.ram"]
 
@@ -110,19 +110,19 @@ def test_the_most_itself_is_allowed() -> None:
     for most, broken in ((20000, False), (19999, True)):
         assert bool(broken_limits(limits(flash=most), [counted([1000])])) == broken, most
     for most, broken in ((100, False), (99, True)):
-        assert bool(broken_limits(limits(add={"cycles": most}), [counted([1000])])) == broken, most
+        assert bool(broken_limits(limits(add={"ticks": most}), [counted([1000])])) == broken, most
 
 
 def test_growth_without_a_base_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = limits(flash="+2%", ram=99999, add={"cycles": "+2%", "time": "3 ms"}, mul={"cycles": "+2"})
+    given = limits(flash="+2%", ram=99999, add={"ticks": "+2%", "time": "3 ms"}, mul={"ticks": "+2"})
     item = counted([1000])
-    assert [limit.key for limit in unchecked_limits(given, [item])] == ["limits.flash", "limits.add.cycles"]
+    assert [limit.key for limit in unchecked_limits(given, [item])] == ["limits.flash", "limits.add.ticks"]
     assert unchecked_limits(given, [item], [item]) == []
     kept, project = tmp_path / "kept.json", tmp_path / "minrpc.toml"
     kept.write_text(dump([item]))
-    project.write_text('[limits]\nadd.cycles = "+2%"\n')
+    project.write_text('[limits]\nadd.ticks = "+2%"\n')
     assert main(["report", "--from", str(kept), "--platforms-file", str(project)]) == 0
-    assert "no base to compare with: limits.add.cycles" in capsys.readouterr().err
+    assert "no base to compare with: limits.add.ticks" in capsys.readouterr().err
     assert main(["compare", str(kept), str(kept), "--platforms-file", str(project)]) == 0
     assert "not checked" not in capsys.readouterr().err
 
@@ -178,17 +178,17 @@ def test_compare_fails_and_tells_github(
 
 
 def small(number: int, calls: int = 1000, *, count: bool = True) -> TimingRecord:
-    """A call of `calls` instructions, 32 of them for the evaluator; the timer's 243 cycles contain 20
+    """A call of `calls` instructions, 32 of them for the evaluator; the timer's 243 ticks contain 20
     instructions of the batch."""
     instructions = number * (calls + 32)
     columns = {"instructions": 20 + instructions, "loads": 7 + number * 100} if count else {}
-    cycles = round(instructions * float(EXACT.cycles_per_instruction or 1) + 243)
-    sample = Sample(cycles, number, columns=columns)
+    ticks = round(instructions * float(EXACT.ticks_per_instruction or 1) + 243)
+    sample = Sample(ticks, number, columns=columns)
     item = recorded([1])
     return replace(item, measurement=replace(item.measurement, samples=(sample,) * 3))
 
 
-@pytest.mark.parametrize("what", ["instructions", "loads", "cycles", "time"])
+@pytest.mark.parametrize("what", ["instructions", "loads", "ticks", "time"])
 @pytest.mark.parametrize("count", [True, False])
 def test_verdicts_do_not_depend_on_the_number_of_calls_in_a_batch(what: str, count: bool) -> None:
     given = limits(add={what: "+0.1%"})
@@ -228,7 +228,7 @@ def test_a_limit_of_estimated_cycles_tells_whose_they_are() -> None:
     name = estimated(1).measurement.name
     given = limits(**{name: {"cycles": 999}})
     assert "estimate: a core's table" in str(broken_limits(given, [estimated(5000)])[0])
-    assert "estimate" not in str(broken_limits(given, [small(1, 5000)])[0])
+    assert broken_limits(given, [small(1, 5000)]) == []  # No core's cycles were counted.
 
 
 def test_cycles_of_two_cores_are_not_compared() -> None:

@@ -13,14 +13,18 @@ from minrpc.cli import main
 from minrpc.publish import RunRecord, run_of
 from minrpc.publish.dots import dots
 from minrpc.publish.exports import action_benchmark, bencher, tvm_report
+from minrpc.publish.history import histories
 from minrpc.publish.html_page import html_page
 from minrpc.publish.markdown_page import markdown_page
+from minrpc.publish.run_record import joined
 from minrpc.publish.tables import histogram, own_sizes, profile_tables, why
+from minrpc.timing import MeasuredCode
 from minrpc.timing.compare import compare
 from minrpc.timing.markdown import comparison_markdown
 from minrpc.timing.record import dump
 
 from tests.unit.publish.runs import counted, one_test, whole
+from tests.unit.timing.samples import recorded, with_measured
 
 
 def test_it_is_kept_whole() -> None:
@@ -40,7 +44,7 @@ def test_what_time_kept_is_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "<title>Mine</title>" in (tmp_path / "r.html").read_text()
 
 
-@pytest.mark.parametrize("text", ["{}", "no", '{"format": "minrpc", "version": 2, "command": "check"}'])
+@pytest.mark.parametrize("text", ["{}", "no", '{"format": "minrpc", "version": 3, "command": "check"}'])
 def test_another_file_is_refused(tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "other.json"
     file.write_text(text)
@@ -82,26 +86,27 @@ def test_why_is_a_line_and_the_rest_is_kept(text: str, first: str, whole: str | 
         assert found == (first, text.strip() if whole is None else whole)
 
 
-def test_of_a_profile_the_function_is_told_and_what_calling_it_takes_is_one_row() -> None:
+def test_a_profile_is_of_the_function_and_the_cost_of_calling_it_is_a_note() -> None:
     (part,) = whole().platforms
     functions, lines = profile_tables(part.profiles[0])
     assert [list(row) for row in functions.rows] == [
-        ["expf", "35", "35.0%", "35", "2"],
-        ["add", "30", "30.0%", "90", "1"],
-        ["<lambda>", "25", "25.0%", "25", "3"],
-        ["(calling it)", "10", "10.0%", "10", ""],
+        ["expf", "35", "38.9%", "35", "2"],
+        ["add", "30", "33.3%", "90", "1"],
+        ["<lambda>", "25", "27.8%", "25", "3"],
     ]
-    assert functions.title == "100 instructions by function"
+    assert functions.title == "90 instructions by function"
+    assert functions.notes == ["Apart from these, 10 for calling it, and for interrupts."]
     assert len(lines.rows) == 2
 
 
 def test_a_profile_by_cycles_says_so_after_reading_it_again() -> None:
     (part,) = whole().platforms
-    profiles = [replace(profile, unit="cycles") for profile in part.profiles]
+    profiles = [replace(profile, unit="cycles", spread=20) for profile in part.profiles]
     run = replace(whole(), platforms=[replace(part, profiles=profiles)])
     (again,) = run_of(run.to_json()).platforms
-    titles = [table.title for table in profile_tables(again.profiles[0])]
-    assert titles == ["100 core cycles by function", "Core cycles by line"]
+    tables = list(profile_tables(again.profiles[0]))
+    assert [table.title for table in tables] == ["90 to 110 core cycles by function", "Core cycles by line"]
+    assert tables[0].notes[1] == "Each row has the least."
     assert "add(int8[2]): 100 core cycles" in html_page(run, "now")
 
 
@@ -115,8 +120,10 @@ def test_a_tree_without_the_function_is_whole() -> None:
 def test_other_flags_are_told_first() -> None:
     compiler = "GNU C17 12.2.1"
     item = counted([1000])
-    base = replace(item, code={"add": 30}, code_compiler=compiler, code_flags="-mthumb -O2 -DN=1")
-    head = replace(base, code_flags="-mthumb -Os -DN=2")
+    codes = [
+        MeasuredCode(30, {"add": 30}, compiler, flags) for flags in ("-mthumb -O2 -DN=1", "-mthumb -Os -DN=2")
+    ]
+    base, head = (with_measured(item, code=code) for code in codes)
     page = comparison_markdown(compare([base], [head]))
     told = "- **built differently**: add(float32[1024], float32[1024], float32[1024]) on bare_mps2_an385: "
     assert page.index(f"{told}base `-O2 -DN=1`, head `-Os -DN=2`") < page.index("| call")
@@ -136,7 +143,7 @@ def test_another_compiler_of_the_firmware_is_told_once() -> None:
 
 def test_own_code_is_told_by_platform() -> None:
     run = whole()
-    loaded = replace(run.records[-1], code={"fir": 81})
+    loaded = with_measured(run.records[-1], code=MeasuredCode(symbols={"fir": 81}))
     table = own_sizes(replace(run, records=[loaded]))
     assert list(table.head) == ["symbol", "of", "bare_mps2_an385", "posix"]
     assert ["fir", "fir.c", "68", ""] in table.rows
@@ -227,3 +234,35 @@ def test_a_histogram_in_letters() -> None:
     assert histogram([5.0, 5.0]) == ""
     drawn = histogram([0.0] * 8 + [1.0])
     assert (len(drawn), drawn[0], drawn[-1], drawn.strip("█▁")) == (24, "█", "▁", "·" * 22)
+
+
+def test_runs_of_several_files_keep_all_profiles_and_titles() -> None:
+    first = whole()
+    (part,) = first.platforms
+    other = replace(part, profiles=[replace(part.profiles[0], call="mul(int8[2])")])
+    run = joined([first, replace(first, title="other", platforms=[other])])
+    (both,) = run.platforms
+    assert [profile.call for profile in both.profiles] == ["add(int8[2])", "mul(int8[2])"]
+    assert run.title == "A <run> & more, other"
+    assert joined([replace(first, title=str(number)) for number in range(50)]).title == "0, 1, 2 and 47 more"
+
+
+def test_many_runs_of_a_call_are_a_history() -> None:
+    """The oldest comes first, whichever file is named first."""
+    runs = [
+        replace(
+            with_measured(recorded([1000]), inclusive={"instructions": value}),
+            when=f"2026-01-0{day}T00:00:00+00:00",
+            commit=f"c{day}",
+        )
+        for day, value in ((3, 90.0), (1, 120.0), (2, 100.0))
+    ]
+    (found,) = histories(runs)
+    assert (found.values, found.unit) == ([120.0, 100.0, 90.0], "inclusive instructions")
+    run = RunRecord("many", records=runs)
+    row = "| 3 | 120 inclusive instructions c1 | 90 inclusive instructions c3 |  -25 % |"
+    assert " ".join(row.split()) in " ".join(markdown_page(run).split())
+    page = html_page(run, "now")
+    assert page.count("<circle ") == 3
+    assert "90 inclusive instructions, c3, 2026-01-03" in page
+    assert histories(runs[:1]) == []

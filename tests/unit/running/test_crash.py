@@ -23,9 +23,15 @@ from minrpc.running.last_words import last_words
             "SIGSEGV at pc 0x5550, code 1, address 0x5550, read",
             "returned to 0x5550, where no",
         ),
+        ("SIGSEGV at pc 0x0, sp 0x7ffd8d64b698, code 1, address 0x0, read", "a jump to 0x0: a null pointer"),
+        (
+            "SIGSEGV at pc 0x7f594c4faeec, sp 0xfc4a3fdd9e412846, code 128, address 0x0",
+            "pointer is wrong: 0xfc4",
+        ),
+        ("SIGSEGV at pc 0x5550, sp 0x10000, code 1, address 0xfff8, write", "pointer is wrong: 0x10000"),
     ],
 )
-def test_only_a_jump_to_no_code_is_a_lost_return(words: str, reason: str) -> None:
+def test_the_cause_of_a_crash(words: str, reason: str) -> None:
     """Libraries of this machine have code that the program's file does not have."""
     found = last_words(f"fatal: {words}\n")
     assert found is not None

@@ -133,3 +133,11 @@ def test_the_c_library_of_a_process_says_why_it_aborts() -> None:
 )
 def test_a_place_is_told_by_a_whole_line(console: str, place: tuple[int, tuple[int, ...]] | None) -> None:
     assert place_told(console) == place
+
+
+def test_an_earlier_crash_gives_no_cause() -> None:
+    """A device that was started again has the same console."""
+    console = "fatal: SIGILL at pc 0x14\ncallers: 0x5\nfatal: SIGSEGV at pc 0x18, code 1, address 0x0"
+    words = last_words(console)
+    assert words is not None
+    assert (words.cause, words.address) == ("", 0)

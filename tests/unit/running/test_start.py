@@ -34,7 +34,9 @@ from minrpc import (
     start,
 )
 from minrpc.host import Deadline, describe_status, read_before
+from minrpc.host.deadline import WallClock
 from minrpc.targets import Link, StartFields
+from minrpc.transport import memory_pair
 
 # The message of every port at its boot: no session runs (without the lone fe before it).
 TERMINATE = bytes.fromhex("ff fd 03 00 00 00 00 00 02 66 77")
@@ -125,8 +127,7 @@ def test_a_killed_device_is_noticed(firmware: Firmware, link: Link) -> None:
         assert error.status == -signal.SIGKILL
         assert "killed by SIGKILL" in error.message
         assert error.console_tail is not None
-        with pytest.raises(EmulatorExitedError):
-            device.check()
+        device.check()  # The error has been reported.
 
 
 def test_other_failures_get_the_console(bare: Firmware) -> None:
@@ -281,9 +282,40 @@ def test_what_qemu_refuses_is_an_error_and_its_monitor_goes_on(bare: Firmware) -
         assert device.qmp.execute("query-status", deadline)["running"]
 
 
-def test_a_process_has_no_reset_line(posix: Firmware) -> None:
-    with start(posix) as device, pytest.raises(HarnessError, match="no reset line"):
-        device.reset(Deadline("reset", 1.0))
+@pytest.mark.parametrize("link", get_args(Link))
+def test_a_process_is_reset_by_another(posix: Firmware, link: Link) -> None:
+    """Its link, its memory and its console's text stay; nothing of the first process is left."""
+    with start(posix.changed(link=link)) as device:
+        hear(device)
+        first, (_, threads, descriptors) = device.process, held()
+        assert first is not None
+        for _ in range(2):
+            device.reset(Deadline("reset", PATIENCE_S))
+            hear(device)
+        assert first.returncode == -signal.SIGKILL
+        assert held()[1:] == (threads, descriptors)
+        device.check()
+
+
+def test_a_process_that_was_killed_is_not_started_again(posix: Firmware) -> None:
+    with start(posix) as device:
+        assert device.process is not None
+        device.process.kill()
+        assert device.process.wait() == -signal.SIGKILL
+        assert device.start_again() == ""
+        assert not device.alive()
+
+
+def test_a_board_that_hangs_is_reset_once_and_may_have_a_new_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    (before, _), (after, _) = memory_pair(), memory_pair()
+    target = Target.named(serial_port="/dev/null", reset_command="true")
+    monkeypatch.setattr("minrpc.running.device.reset_board", lambda *_: after)
+    with RunningDevice("desk", target, before, WallClock(), "board") as device:
+        deadline = Deadline("session", PATIENCE_S)
+        assert device.link_for_session(deadline) is None
+        assert device.start_again() == "the board is reset before the next session"
+        assert device.link_for_session(deadline) is after
+        assert device.link_for_session(deadline) is None
 
 
 def command_line(device: RunningDevice) -> list[str]:

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from minrpc.counters import Image
 from minrpc.sizes import ProgramSizes, program_sizes
 from minrpc.sizes.program import HEADERS, NO_DEBUG, NO_SYMBOL, PADDING, SizedSymbol, component_of, cut, totals

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from minrpc.reports.treemap import Box, squarified, treemap
 from minrpc.sizes import Piece
 from minrpc.sizes.growth import growth, growth_text

@@ -83,7 +83,7 @@ def test_extends_takes_over_all_but_the_name() -> None:
         ("[platforms.qemu_x86]\nlink_uart = -1", r"can't be negative"),
         ("[platforms.qemu_x86]\nbaud = 0", r"can't be negative"),
         ("[platforms.qemu_x86]\nicount_shift = 40", r"QEMU takes 0 to 10, not 40"),
-        ("[platforms.qemu_x86]\nstarts = 'magic'", r"must be one of process, qemu, board, not 'magic'"),
+        ("[platforms.qemu_x86]\nstarts = 'magic'", r"must be one of process, qemu, rtl, board, not 'magic'"),
         ("[platforms.qemu_x86]\nqemu_args = 'x'", r"must be a list of strings"),
         ("[platforms.qemu_x86]\nqemu_args = [1]", r"must be a list of strings"),
         ("[platforms.a]\nextends = 'b'", r"platforms.a.extends: there is no platform 'b'"),

@@ -138,11 +138,12 @@ def test_what_is_wrong_in_a_keyword(given: dict[str, Any], message: str) -> None
     assert message in str(caught.value)
 
 
-def test_paths_are_given_as_text_too(tmp_path: Path) -> None:
+def test_paths_are_given_as_text_too_and_do_not_follow_the_directory(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('[platforms.mine]\nextends = "posix"\n')
-    target = Target.named("mine", platforms_file=str(file), build_dir="build", timing=None)
-    assert (target.build_dir, target.timing) == (Path("build"), None)
+    target = Target.named("mine", platforms_file=str(file), build_dir="build", elf=Path("a.elf"), timing=None)
+    assert (target.build_dir, target.elf) == (Path.cwd() / "build", Path.cwd() / "a.elf")
+    assert target.timing is None
 
 
 def test_a_misspelled_option_is_proposed() -> None:

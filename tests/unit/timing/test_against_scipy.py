@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from minrpc.timing import summarize
 from minrpc.timing.significance import least_p, mann_whitney, shift
 from minrpc.timing.summary import MAD_TO_STD, outliers

@@ -8,13 +8,13 @@ import random
 
 import pytest
 from minrpc import Sample
-from minrpc.timing import MemoryUse, TimingRecord
+from minrpc.timing import MeasuredCode, MemoryUse, TimingRecord
 from minrpc.timing.compare import compare, tolerance
 from minrpc.timing.markdown import comparison_markdown, headline
 from minrpc.timing.record import content, dump, merged, parse
 from minrpc.timing.text import record_text
 
-from tests.unit.timing.samples import EXACT, WALL, recorded
+from tests.unit.timing.samples import EXACT, WALL, recorded, with_measured
 
 
 def noisy(seed: int, factor: float, count: int = 20) -> list[int]:
@@ -33,12 +33,12 @@ def test_what_is_kept_comes_back() -> None:
         ("{", "not JSON"),
         ("[]", "did not write it"),
         (json.dumps({"format": "minrpc timings", "version": 1}), "did not write it"),
-        (json.dumps({"format": "minrpc", "version": 9}), "of version 9, this program reads 2"),
+        (json.dumps({"format": "minrpc", "version": 9}), "of version 9, this program reads 3"),
         (
-            json.dumps({"format": "minrpc", "version": 2, "command": "check"}),
+            json.dumps({"format": "minrpc", "version": 3, "command": "check"}),
             "`minrpc check --json` wrote it",
         ),
-        (json.dumps({"format": "minrpc", "version": 2, "command": "time", "timings": [{}]}), "damaged"),
+        (json.dumps({"format": "minrpc", "version": 3, "command": "time", "timings": [{}]}), "has no key"),
     ],
 )
 def test_a_file_that_is_none_of_ours(text: str, reason: str) -> None:
@@ -67,11 +67,34 @@ def changed_counters(base: TimingRecord, head: TimingRecord) -> list[str]:
 
 
 def test_bytes_may_differ_by_eight_an_instruction_of_the_timers() -> None:
-    """Batches of 10 and 20 calls differ by half a batch's share of the timer: 12.15 cycles a call."""
-    instructions = 12.15 / float(EXACT.cycles_per_instruction or 1)
+    """Batches of 10 and 20 calls differ by half a batch's share of the timer: 12.15 ticks a call."""
+    instructions = 12.15 / float(EXACT.ticks_per_instruction or 1)
     few, many = 10 * 100, 20 * round(100 + 4 * instructions)
     assert changed_counters(counted(10, loads=few), counted(20, loads=many)) == ["loads"]
     assert changed_counters(counted(10, loaded_bytes=few), counted(20, loaded_bytes=many)) == []
+
+
+def called(ticks: int, instructions: int, inclusive: float) -> TimingRecord:
+    """A record of 10 calls with these ticks and instructions together, and instructions of a call's own."""
+    record = with_measured(recorded([ticks] * 6), inclusive={"instructions": inclusive})
+    samples = tuple(
+        dataclasses.replace(sample, columns={"instructions": instructions})
+        for sample in record.measurement.samples
+    )
+    return with_measured(record, samples=samples)
+
+
+@pytest.mark.parametrize(
+    ("head", "verdict"),
+    [
+        (called(1160, 350, 20.0), "same"),  # 5 instructions more a call, all of them in calling it
+        (called(1160, 350, 25.0), "slower"),  # in the function
+        (called(1160, 300, 20.0), "slower"),  # time without instructions: it waits
+    ],
+)
+def test_the_verdict_is_of_the_functions_own_time(head: TimingRecord, verdict: str) -> None:
+    (change,) = compare([called(1000, 300, 20.0)], [head]).changes
+    assert change.verdict == verdict
 
 
 def test_cycles_of_two_cores_are_no_change() -> None:
@@ -83,7 +106,7 @@ def test_cycles_of_two_cores_are_no_change() -> None:
 def test_exact_times_to_the_cycle() -> None:
     (change,) = compare([recorded([1000, 1001, 1000])], [recorded([1010, 1010, 1010])]).changes
     assert change.verdict == "slower"
-    assert change.cycles == pytest.approx(1.0)
+    assert change.ticks == pytest.approx(1.0)
     assert change.exact
 
 
@@ -115,7 +138,7 @@ def test_a_smaller_firmware_is_not_worse() -> None:
 
 
 def test_the_timer_share_of_fewer_calls_is_no_change() -> None:
-    """The timer's own 243 cycles, spread over 10 calls and over 100."""
+    """The timer's own 243 ticks, spread over 10 calls and over 100."""
     base, head = recorded([243 + 10 * 500] * 3), recorded([243 + 100 * 500] * 3, number=100)
     (change,) = compare([base], [head]).changes
     assert change.verdict == "same"
@@ -155,14 +178,14 @@ def test_only_what_is_exact_fails_unless_asked() -> None:
 def test_the_table() -> None:
     text = comparison_markdown(compare([recorded([10_000] * 6)], [recorded([10_500] * 6, flash=20016)]))
     assert text.startswith("### Timings: 1 of 1 slower; bare_mps2_an385 flash +16 bytes\n")
-    assert "1,000 cycles | 1,050 cycles | +50 cycles (+5 %) |" in text
+    assert "1,000 ticks | 1,050 ticks | +50 ticks (+5 %) |" in text
     assert "| bare_mps2_an385 | flash    | 20,000 | 20,016 |    +16 |" in text
     assert "GNU C11 12.2 -Os" in text
     assert len({line.count("|") for line in text.splitlines() if line.startswith("|")}) == 2
 
 
 def test_new_and_gone() -> None:
-    old, new = recorded([1000]), dataclasses.replace(recorded([1000]), arguments=("int8[4]",))
+    old, new = recorded([1000]), with_measured(recorded([1000]), arguments=("int8[4]",))
     verdicts = [change.verdict for change in compare([old], [new]).changes]
     assert verdicts == ["gone", "new"]
     text = comparison_markdown(compare([old], [new]))
@@ -180,7 +203,7 @@ def test_a_record_as_text() -> None:
     text = record_text(recorded([1000, 1000, 1001, 1000, 1000, 1000, 9000]))
     assert "add(float32[1024], float32[1024], float32[1024]) on bare_mps2_an385" in text
     assert "exact: SysTick, 25 MHz" in text
-    assert "outliers      1, kept (repeat 7: 900 cycles)" in text
+    assert "outliers      1, kept (repeat 7: 900 ticks)" in text
     assert "not subtracted" in text
     assert "it takes 6 repeats" in record_text(recorded([1000]))
 
@@ -214,10 +237,10 @@ def test_equal_noisy_times_are_the_same_and_the_shift_is_told() -> None:
     base = recorded([1000 + 10 * rank for rank in range(20)], clock=WALL)
     head = recorded([1500 + 10 * rank for rank in range(20)], clock=WALL)
     (change,) = compare([base], [head]).changes
-    assert (change.verdict, change.cycles, change.note) == ("slower", 50.0, "")
+    assert (change.verdict, change.ticks, change.note) == ("slower", 50.0, "")
     assert change.p_value == pytest.approx(2 / math.comb(40, 20), rel=1e-6)
     (back,) = compare([head], [base]).changes
-    assert (back.verdict, back.cycles) == ("faster", -50.0)
+    assert (back.verdict, back.ticks) == ("faster", -50.0)
     assert compare([base], [base]).changes[0].verdict == "same"
 
 
@@ -291,16 +314,27 @@ def test_a_median_that_did_not_move_is_the_same_however_sure() -> None:
     (change,) = compare([base], [head]).changes
     assert change.p_value is not None
     assert change.p_value < 1e-6
-    assert (change.verdict, change.cycles) == ("same", 0.0)
+    assert (change.verdict, change.ticks) == ("same", 0.0)
 
 
 def test_code_that_was_loaded_for_a_call_is_a_size_where_both_have_it() -> None:
-    old = dataclasses.replace(recorded([1000]), code={"scale": 20, "table": 8})
-    new = dataclasses.replace(recorded([1000]), code={"scale": 32})
+    old = with_measured(recorded([1000]), code=MeasuredCode(symbols={"scale": 20, "table": 8}))
+    new = with_measured(recorded([1000]), code=MeasuredCode(symbols={"scale": 32}))
     (loaded,) = [size for size in compare([old], [new]).sizes if size.region not in ("flash", "RAM")]
-    assert (loaded.platform, loaded.region, loaded.base, loaded.head) == (old.platform, old.call, 28, 32)
+    region = f"code loaded for {old.call}"
+    assert (loaded.platform, loaded.region, loaded.base, loaded.head) == (old.platform, region, 28, 32)
     for base, head in ((old, recorded([1000])), (recorded([1000]), new)):
         assert [size.region for size in compare([base], [head]).sizes] == ["flash", "RAM"]
+
+
+@pytest.mark.parametrize(("size", "worse"), [(12, False), (16, True)])
+def test_a_neighbour_in_loaded_code_makes_no_function_worse(size: int, worse: bool) -> None:
+    old = MeasuredCode(12, {"clear": 12})
+    new = MeasuredCode(size, {"clear": size, "unrelated": 4})
+    base, head = (with_measured(recorded([1000]), code=code) for code in (old, new))
+    comparison = compare([base], [head])
+    assert comparison.sizes[-1].grown == size - 8
+    assert comparison.worse(strict=False) == worse
 
 
 @pytest.mark.parametrize(("step", "shown"), [(1, False), (2, True), (125, True)])
@@ -328,3 +362,39 @@ def test_a_stack_beyond_the_compilers_bound_is_an_error_of_one_of_them() -> None
     assert MemoryUse(stack=49, bound=32).beyond_bound
     assert not MemoryUse(stack=16, bound=32).within_bound
     assert MemoryUse(stack=15, bound=32).within_bound
+
+
+def test_one_process_does_not_tell_of_another_on_the_hosts_clock() -> None:
+    """Repeats of one process are alike: they are one value. Ten processes have ten."""
+    base, head = (
+        with_measured(recorded([ticks + each for each in range(6)] * 2, clock=WALL)) for ticks in (1000, 1100)
+    )
+    (change,) = compare([base], [head]).changes
+    assert change.verdict == "slower"
+    one = [replace_process(record, 0) for record in (base, head)]
+    (change,) = compare([one[0]], [one[1]]).changes
+    assert (change.verdict, change.note) == ("can't tell", "of one process: measure with --processes 10")
+    assert "in this process" in record_text(one[0])
+    assert "12 of 10 calls, in 12 processes" in record_text(base)
+    assert parse(dump([base])) == [base]
+
+
+@pytest.mark.parametrize(
+    ("percent", "verdict"), [(0.23, "same"), (-0.9, "same"), (1.1, "slower"), (-2, "faster")]
+)
+def test_a_small_change_on_the_hosts_clock_is_none(percent: float, verdict: str) -> None:
+    """A board's time of the same size is another."""
+    board = dataclasses.replace(WALL, mode="board")
+    for clock, expected in ((WALL, verdict), (board, "slower" if percent > 0 else "faster")):
+        base, head = (
+            recorded([round(100_000 * factor) + each for each in range(10)], clock=clock)
+            for factor in (1, 1 + percent / 100)
+        )
+        (change,) = compare([base], [head]).changes
+        assert change.verdict == expected
+        assert change.p_value is not None
+        assert change.p_value < 0.01
+
+
+def replace_process(record: TimingRecord, process: int) -> TimingRecord:
+    return dataclasses.replace(record, measurement=record.measurement.of_process(process))

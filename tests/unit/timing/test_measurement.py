@@ -8,6 +8,7 @@ import pytest
 from minrpc import DeviceClock, Sample
 from minrpc.timing import ClockReading, MemoryUse, Overhead, Timebase
 from minrpc.timing.drift import Enclosed, clock_drift
+from minrpc.timing.markdown import inclusive_text
 from minrpc.timing.measurement import parse_samples
 from minrpc.timing.units import count, parse_percent, percent, quantity
 
@@ -38,19 +39,19 @@ ANSWER = answer()
 
 
 def test_the_device_answer_is_read() -> None:
-    clock, samples = parse_samples(ANSWER, TIMEBASE)
+    clock, samples, _ = parse_samples(ANSWER, TIMEBASE)
     assert clock == TIMEBASE.clock(25_000_000)
     assert samples == (Sample(1000, 10, 3), Sample(1 << 40, 7, 2, coarse=True))
 
 
 def test_further_columns_have_names() -> None:
     names = b"instructions\0misses\0".ljust(24, b"\0")
-    _, samples = parse_samples(answer(names, ((7, 8), (1 << 63, 0)), spare=bytes(8)), TIMEBASE)
+    _, samples, _ = parse_samples(answer(names, ((7, 8), (1 << 63, 0)), spare=bytes(8)), TIMEBASE)
     assert [sample.columns for sample in samples] == [
         {"instructions": 7, "misses": 8},
         {"instructions": 1 << 63, "misses": 0},
     ]
-    assert [sample.cycles for sample in samples] == [1000, 1 << 40]
+    assert [sample.ticks for sample in samples] == [1000, 1 << 40]
 
 
 @pytest.mark.parametrize(
@@ -73,15 +74,15 @@ def test_what_is_no_answer_is_refused(bad: bytes) -> None:
 
 def test_nothing_is_subtracted_unless_asked() -> None:
     item = measured([10_000, 10_001])
-    assert item.cycles_per_call == (1000.0, 1000.1)
-    assert item.net().cycles_per_call == pytest.approx((1000 - 24.3 - 35.2, 1000.1 - 24.3 - 35.2))
+    assert item.ticks_per_call == (1000.0, 1000.1)
+    assert item.net().ticks_per_call == pytest.approx((1000 - 24.3 - 35.2, 1000.1 - 24.3 - 35.2))
     assert item.net().subtracted
     assert item.net().samples == item.samples
 
 
 def test_instructions_follow_from_the_shift() -> None:
     item = measured([32_000])
-    assert item.clock.cycles_per_instruction == pytest.approx(3.2)
+    assert item.clock.ticks_per_instruction == pytest.approx(3.2)
     assert item.instructions == pytest.approx(1000)
     assert measured([32_000], clock=WALL).instructions is None
 
@@ -115,7 +116,7 @@ def test_the_step_of_a_clock_is_seen() -> None:
 
 def test_joined_measurements_keep_their_order() -> None:
     joined = measured([1, 2]).joined(measured([3]))
-    assert [sample.cycles for sample in joined.samples] == [1, 2, 3]
+    assert [sample.ticks for sample in joined.samples] == [1, 2, 3]
 
 
 def test_a_clock_describes_itself() -> None:
@@ -124,15 +125,15 @@ def test_a_clock_describes_itself() -> None:
     assert str(WALL) == "wall: CLOCK_MONOTONIC, 1 GHz, resolution 1 ns"
 
 
-def reading(cycles: int, uptime: int = 0, *, coarse_hz: int = 0, bits: int = 64) -> ClockReading:
-    return ClockReading(cycles, uptime, 1_000_000, coarse_hz, bits)
+def reading(ticks: int, uptime: int = 0, *, coarse_hz: int = 0, bits: int = 64) -> ClockReading:
+    return ClockReading(ticks, uptime, 1_000_000, coarse_hz, bits)
 
 
 def test_readings_across_wraps() -> None:
-    assert reading(5, bits=32).cycles_since(reading(2**32 - 5, bits=32)) == 10
+    assert reading(5, bits=32).ticks_since(reading(2**32 - 5, bits=32)) == 10
     start = reading(2**32 - 5, 1000, coarse_hz=100, bits=32)
     end = reading(5, 1000 + round((3 * 2**32 + 10) / 1e4), coarse_hz=100, bits=32)
-    assert end.cycles_since(start) == 3 * 2**32 + 10
+    assert end.ticks_since(start) == 3 * 2**32 + 10
 
 
 def test_drift_is_bounded_by_what_encloses_it() -> None:
@@ -185,7 +186,7 @@ def test_the_slower_clock_says_how_fine_it_is() -> None:
     assert clock.resolution_s == pytest.approx(0.01)
     assert "resolution 10 ms by the device's slower clock of 100 Hz" in str(clock)
     item = measured([2_500_000] * 8, number=10, clock=clock)
-    assert item.resolution_cycles == pytest.approx(25_000)
+    assert item.resolution_ticks == pytest.approx(25_000)
     assert item.summary.precision == pytest.approx(0.1)
 
 
@@ -193,6 +194,14 @@ def test_a_clock_of_an_older_file_is_read() -> None:
     document = EXACT.to_json()
     del document["coarse_hz"]
     assert DeviceClock.from_json(document) == EXACT
+
+
+@pytest.mark.parametrize(("most", "shown"), [(1911, "911 or more"), (911, "911")])
+def test_inclusive_cycles_of_a_range_are_the_least(most: int, shown: str) -> None:
+    item = measured([100])
+    columns = {"cycles": 911, "cycles_most": most}
+    item = replace(item, samples=(replace(item.samples[0], columns=columns),), inclusive={"cycles": 911.0})
+    assert inclusive_text(item, "cycles") == shown
 
 
 def test_a_counter_that_stands_still() -> None:
@@ -211,7 +220,7 @@ def test_later_repeats_add_to_all_that_is_known() -> None:
         groups=(("one",), ("two",)),
     )
     found = first.joined(later)
-    assert [sample.cycles for sample in found.samples] == [100, 300, 200]
+    assert [sample.ticks for sample in found.samples] == [100, 300, 200]
     assert found.memory == MemoryUse(248, 32, 8, 250)
     assert found.doubtful == ("one", "two")
     assert found.groups == (("one",), ("two",))

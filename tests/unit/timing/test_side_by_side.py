@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from minrpc.timing.side_by_side import NOTE, side_by_side
 
-from tests.unit.timing.samples import WALL, recorded
+from tests.unit.timing.samples import WALL, recorded, with_measured
 
 
 def cells(text: str, platform: str) -> list[str]:
@@ -16,8 +16,10 @@ def cells(text: str, platform: str) -> list[str]:
 
 def test_instructions_and_their_ratio_to_the_first() -> None:
     first, second = (
-        recorded([32_000], code=120),
-        replace(recorded([16_000], flash=10_000), platform="bare_rv32"),
+        with_measured(recorded([32_000], code=120), inclusive={"instructions": 1000.0}),
+        with_measured(
+            replace(recorded([16_000], flash=10_000), platform="bare_rv32"), inclusive={"instructions": 500.0}
+        ),
     )
     text = side_by_side([first, second])
     assert text.startswith("### add(float32[1024], float32[1024], float32[1024])\n")
@@ -35,9 +37,9 @@ def test_instructions_and_their_ratio_to_the_first() -> None:
     assert text.count(NOTE) == 1
 
 
-def test_a_clock_that_tells_nothing_of_instructions_leaves_a_blank() -> None:
+def test_a_platform_that_counts_no_instructions_has_a_blank() -> None:
     posix = replace(recorded([1000], clock=WALL), platform="posix", firmware=None)
-    text = side_by_side([posix, recorded([32_000])])
+    text = side_by_side([posix, with_measured(recorded([32_000]), inclusive={"instructions": 1000.0})])
     assert cells(text, "posix")[1:] == ["", "", "100 ns", "", "", ""]
     assert cells(text, "bare_mps2_an385")[2] == "1.000"
     assert NOTE not in side_by_side([posix, posix])

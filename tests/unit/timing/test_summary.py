@@ -6,8 +6,7 @@ import random
 import statistics
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from minrpc.timing import Interval, samples_needed, summarize
 from minrpc.timing.significance import least_p, mann_whitney, shift
 from minrpc.timing.summary import least_samples, median_interval, outliers

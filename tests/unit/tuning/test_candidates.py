@@ -6,8 +6,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from minrpc import ConfigurationError
 from minrpc.tuning import Candidate, CandidateResult, Space
 from minrpc.tuning.candidates import best, pareto, parse_flags, parse_param, t4
@@ -93,7 +92,7 @@ def test_the_best() -> None:
 def test_the_front(figures: list[tuple[int, int, int]]) -> None:
     """A candidate outside the front is beaten by a member; members do not beat each other."""
     results = [result(number, *figure) for number, figure in enumerate(figures)]
-    front = [(item.cycles, item.code_bytes, item.stack_bytes) for item in pareto(results)]
+    front = [(item.cost, item.code_bytes, item.frame_bytes) for item in pareto(results)]
     for figure in figures:
         assert any(all(mine <= other for mine, other in zip(kept, figure, strict=True)) for kept in front)
     assert len(set(front)) == len(front)
@@ -142,7 +141,7 @@ def check_proposals(space: Space, name: str) -> None:
     asked = []
     while (number := strategy.ask()) is not None:
         asked.append(number)
-        strategy.tell(CandidateResult(space[number], "correct", cycles=float(number)))
+        strategy.tell(CandidateResult(space[number], "correct", cost=float(number)))
     assert sorted(asked) == list(space.numbers)
 
 

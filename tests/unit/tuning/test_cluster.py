@@ -40,7 +40,7 @@ def kernel_in(directory: Path) -> Kernel:
 
 
 def told(results: list[CandidateResult]) -> dict[int, tuple[object, ...]]:
-    return {result.candidate.number: (result.outcome, result.cycles, result.code_bytes) for result in results}
+    return {result.candidate.number: (result.outcome, result.cost, result.code_bytes) for result in results}
 
 
 def test_two_workers_say_what_one_device_says(tmp_path: Path) -> None:

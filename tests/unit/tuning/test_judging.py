@@ -96,12 +96,12 @@ def test_a_time_counts_when_the_clock_is_right_after_it(
     monkeypatch.setattr(
         Bench,
         "_measured",
-        lambda self, device, candidate, *_: CandidateResult(candidate, "correct", cycles=5.0),
+        lambda self, device, candidate, *_: CandidateResult(candidate, "correct", cost=5.0),
     )
     bench = Bench(Kernel(Path("k.c"), "k", ()), UNUSED, UNUSED)
     results = [bench.judge(Candidate(number), BUILT) for number in range(2)]
     assert [result.outcome for result in results] == outcomes
-    assert [result.cycles > 0 for result in results] == [outcome == "correct" for outcome in outcomes]
+    assert [result.cost > 0 for result in results] == [outcome == "correct" for outcome in outcomes]
     assert len(devices) == opened
     assert list(left) == []
 
@@ -113,7 +113,7 @@ def test_a_clock_of_the_hosts_may_differ_but_not_stand_still(monkeypatch: pytest
     monkeypatch.setattr(
         Bench,
         "_measured",
-        lambda self, device, candidate, *_: CandidateResult(candidate, "correct", cycles=5.0),
+        lambda self, device, candidate, *_: CandidateResult(candidate, "correct", cost=5.0),
     )
     bench = Bench(Kernel(Path("k.c"), "k", ()), UNUSED, UNUSED)
     assert [bench.judge(Candidate(0), BUILT).outcome for _ in range(2)] == ["correct", "clock"]
@@ -172,13 +172,13 @@ def test_outputs_are_looked_at_before_and_after_and_no_time_is_zero(
     bench = Bench(Kernel(Path("k.c"), "k", ()), UNUSED, UNUSED)
     result = bench._measured(UNUSED, Candidate(0), BUILT, True, {})
     assert (result.outcome, library.numbers) == (outcome, numbers)
-    assert result.valid == (result.cycles > 0)
+    assert result.valid == (result.cost > 0)
     assert not library.rights
     assert not library.batches
 
 
 def test_cycles_are_those_of_whole_instructions_without_what_measuring_takes() -> None:
-    """An instruction takes 3.2 cycles: 3,125 in the batch, 76 of the timer, 11 of each call."""
+    """An instruction takes 3.2 ticks: 3,125 in the batch, 76 of the timer, 11 of each call."""
     found = measured([10_001, 10_000, 10_002], 10, overhead=Overhead(timer=243.0, call=35.2))
     assert _fewest(found, 10) == pytest.approx((3125 - 76 - 10 * 11) * 3.2 / 10)
 

@@ -17,7 +17,7 @@ IDENTITY = {"source": "1", "arguments": "2", "check": "3", "compiler": "4", "fir
 def written(path: Path, *numbers: int, platform: str = "posix") -> None:
     with ResultsFile(path, platform, SPACE, IDENTITY) as file:
         for number in numbers:
-            file.add(CandidateResult(SPACE[number], "correct", cycles=float(number)))
+            file.add(CandidateResult(SPACE[number], "correct", cost=float(number)))
 
 
 def numbers_in(path: Path, platform: str = "posix") -> list[int]:
@@ -88,7 +88,7 @@ def test_results_of_another_version_are_refused(tmp_path: Path, changed: str) ->
 @pytest.mark.parametrize(
     ("was", "now", "reason"),
     [
-        (b'"call_cycles": 2.0', b'"call_cycles": 1.0', "was damaged or edited"),
+        (b'"cost": 2.0', b'"cost": 1.0', "was damaged or edited"),
         (b'"correct"', b'"wrong"', "was damaged or edited"),
         (b'"platform": "posix"', b'"platform": "other"', "was damaged or edited"),
         (b'"number"', b'number"', "holds no result"),

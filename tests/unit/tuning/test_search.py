@@ -35,7 +35,7 @@ class Judges:
         self.tried.append((candidate.number, check))
         wrong = check and candidate.number in self._wrong
         self._waiting.append(
-            CandidateResult(candidate, "wrong" if wrong else "correct", cycles=10.0 - candidate.number)
+            CandidateResult(candidate, "wrong" if wrong else "correct", cost=10.0 - candidate.number)
         )
 
     def get(self) -> CandidateResult:
@@ -58,7 +58,7 @@ def test_a_budget_is_not_passed(budget: int | None, tried: int) -> None:
 
 def test_what_is_known_is_not_tried_again() -> None:
     judges = Judges()
-    known = [CandidateResult(SPACE[number], "correct", cycles=1.0) for number in (0, 2)]
+    known = [CandidateResult(SPACE[number], "correct", cost=1.0) for number in (0, 2)]
     assert [item.candidate.number for item in tune(KERNEL, SPACE, UNUSED, known=known, workers=judges)] == [
         1,
         3,

@@ -21,7 +21,7 @@ def cost(number: int) -> float:
 def result(number: int) -> CandidateResult:
     if number % 10 == 7:
         return CandidateResult(SPACE[number], "crash", "it crashed")
-    return CandidateResult(SPACE[number], "correct", cycles=cost(number))
+    return CandidateResult(SPACE[number], "correct", cost=cost(number))
 
 
 def tried(name: str, count: int, seed: int = 1, known: list[CandidateResult] | None = None) -> list[int]:
@@ -38,7 +38,7 @@ def tried(name: str, count: int, seed: int = 1, known: list[CandidateResult] | N
 
 
 def best_of(numbers: list[int]) -> float:
-    return min(number.cycles for number in map(result, numbers) if number.valid)
+    return min(number.cost for number in map(result, numbers) if number.valid)
 
 
 @pytest.mark.extra("tune")
@@ -48,7 +48,7 @@ def test_tpe_proposes_nothing_twice_and_all_in_the_end() -> None:
     asked = []
     while (number := strategy.ask()) is not None:
         asked.append(number)
-        strategy.tell(CandidateResult(small[number], "correct", cycles=1.0))
+        strategy.tell(CandidateResult(small[number], "correct", cost=1.0))
     assert sorted(asked) == list(range(len(small)))
 
 

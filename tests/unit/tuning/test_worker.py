@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
 import pytest
+from minrpc.host import wall
 from minrpc.tuning import Candidate, cluster
 
 
@@ -16,9 +17,11 @@ class OneBench:
     def __init__(self, kernel: object, firmware: SimpleNamespace, toolset: object) -> None:
         self.kernel, self.firmware, self.toolset = kernel, firmware, toolset
         self.closed = 0
+        self.confined: list[bool] = []
         opened.append(self)
 
     def judge(self, candidate: Candidate, done: object, *, check: bool | None) -> object:
+        self.confined.append(wall.is_up())
         return self.firmware.target, self.kernel, candidate.number, check
 
     def close(self) -> None:
@@ -40,9 +43,9 @@ def _fakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     cluster.end_devices()
 
 
-def judged(kernel: object, target: object, number: int) -> object:
+def judged(kernel: object, target: object, number: int, *, sandbox: bool = False) -> object:
     judge: Callable[..., object] = cluster.judge
-    return judge((kernel, target), Candidate(number, ()), None)
+    return judge((kernel, target, sandbox), Candidate(number, ()), None)
 
 
 def test_a_device_is_replaced_when_the_target_is_another() -> None:
@@ -54,3 +57,12 @@ def test_a_device_is_replaced_when_the_target_is_another() -> None:
     assert [item.closed for item in opened] == [1, 0]
     cluster.end_devices()
     assert [item.closed for item in opened] == [1, 1]
+
+
+def test_a_device_without_a_sandbox_is_for_no_candidate_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wall, "why_not", lambda: "")
+    kernel = SimpleNamespace(sources=lambda candidate: None)
+    for sandbox in (False, True, True):
+        judged(kernel, "posix", 0, sandbox=sandbox)
+    assert [item.confined for item in opened] == [[False], [True, True]]
+    assert not wall.is_up()

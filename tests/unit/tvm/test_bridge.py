@@ -3,32 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 from minrpc import EmulatorExitedError, HarnessError
-from minrpc.tvm.rpc import files
-from minrpc.tvm.rpc.bridge import Bridge
-from minrpc.tvm.rpc.files import Files
-from minrpc.wire import (
-    HEAD,
-    Argument,
-    CallFunc,
-    DataType,
-    DLDevice,
-    DLTensor,
-    Handle,
-    Module,
-    Object,
-    Result,
-    ReturnedArray,
-    RpcCode,
-    Syscall,
-    TypeCode,
-    Value,
-    ffi,
-    get_global_func,
-)
+from minrpc.tvm import files
+from minrpc.tvm.bridge import Bridge
+from minrpc.tvm.files import Files
+from minrpc.wire import ffi
+from minrpc.wire.dtypes import DataType
+from minrpc.wire.replies import Result, ReturnedArray
+from minrpc.wire.requests import HEAD, CallFunc, RpcCode, Syscall, get_global_func
+from minrpc.wire.values import Argument, DLDevice, DLTensor, Handle, Module, Object, TypeCode, Value
 
 from tests.unit.client.conftest import Bench
 from tests.unit.client.device_model import LIBRARY, OURS, TVM_0_18_0, Traits
@@ -81,8 +67,10 @@ class Client:
 
 
 @pytest.fixture
-def client() -> Client:
-    return Client()
+def client() -> Iterator[Client]:
+    made = Client()
+    yield made
+    made.files.close()
 
 
 def test_an_array_that_a_function_returned_is_freed(client: Client) -> None:

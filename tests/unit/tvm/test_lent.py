@@ -7,7 +7,7 @@ import pickle
 from typing import Any
 
 import pytest
-from minrpc.tvm.rpc import lent
+from minrpc.tvm import lent
 
 
 @pytest.mark.parametrize(("word", "resend"), [("1", True), ("0", False)])

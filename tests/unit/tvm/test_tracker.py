@@ -12,8 +12,8 @@ from contextlib import contextmanager
 
 import pytest
 from minrpc import ConfigurationError
-from minrpc.tvm.rpc import tracker as module
-from minrpc.tvm.rpc.tracker import Tracker, tracker_at
+from minrpc.tvm import tracker as module
+from minrpc.tvm.tracker import Tracker, tracker_at
 
 LIMIT_S = 60.0
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from minrpc.tvm.rpc.watch import Watch
+from minrpc.tvm.watch import Watch
 
 LIMIT_S = 60.0
 

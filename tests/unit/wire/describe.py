@@ -3,33 +3,19 @@
 
 from __future__ import annotations
 
-from minrpc.wire import (
+from minrpc.wire.dtypes import DataType
+from minrpc.wire.replies import CopyAck, Question, RemoteException, Reply, Result, Return, ReturnedArray
+from minrpc.wire.requests import (
     Answer,
-    Argument,
-    Bool,
     CallFunc,
-    CopyAck,
     CopyFromRemote,
     CopyToRemote,
-    DataType,
-    DLDevice,
-    DLTensor,
-    Function,
-    Handle,
     InitServer,
-    Module,
-    Object,
-    Question,
-    RemoteException,
-    Reply,
     Request,
-    Result,
-    Return,
-    ReturnedArray,
     Shutdown,
     Syscall,
-    UInt,
 )
+from minrpc.wire.values import Argument, Bool, DLDevice, DLTensor, Function, Handle, Module, Object, UInt
 
 
 def describe_value(value: Argument | ReturnedArray) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pytest
-from minrpc.wire import DataType, DTypeLike, TypeKind, parse_dtype, to_dtype, to_numpy
+from minrpc.wire.dtypes import DataType, DTypeLike, TypeKind, parse_dtype, to_dtype, to_numpy
 
 NATIVE = [
     "int8",

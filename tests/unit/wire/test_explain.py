@@ -2,29 +2,22 @@
 """Explanations of messages for people."""
 
 import pytest
-from minrpc.wire import (
+from minrpc.wire.dtypes import to_dtype
+from minrpc.wire.explain import FROM_DEVICE, TO_DEVICE, explain
+from minrpc.wire.framing import encode_frame
+from minrpc.wire.replies import encode_call_result, encode_copy_ack, encode_exception, encode_return
+from minrpc.wire.requests import (
     CallFunc,
     CopyFromRemote,
     CopyToRemote,
-    Dialect,
-    DLTensor,
-    Handle,
     InitServer,
-    MessageType,
-    Module,
     Request,
     Shutdown,
-    encode_call_result,
-    encode_copy_ack,
-    encode_exception,
-    encode_frame,
-    encode_message,
     encode_request,
-    encode_return,
     get_global_func,
-    to_dtype,
 )
-from minrpc.wire.explain import FROM_DEVICE, TO_DEVICE, explain
+from minrpc.wire.session import MessageType, encode_message
+from minrpc.wire.values import Dialect, DLTensor, Handle, Module
 
 TENSOR = DLTensor(0x2000, to_dtype("int8"), (2, 3))
 

@@ -7,13 +7,14 @@ import contextlib
 import struct
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from minrpc.wire import (
+from hypothesis import given, strategies as st
+from minrpc.wire import ffi
+from minrpc.wire.dtypes import DataType
+from minrpc.wire.replies import Result, ReturnedArray
+from minrpc.wire.requests import CallFunc, Syscall
+from minrpc.wire.values import (
     Argument,
     Bool,
-    CallFunc,
-    DataType,
     DLDevice,
     DLTensor,
     Function,
@@ -21,10 +22,6 @@ from minrpc.wire import (
     MalformedError,
     Module,
     Object,
-    Result,
-    ReturnedArray,
-    Syscall,
-    ffi,
 )
 
 from tests.unit.wire.describe import describe_request, describe_result

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from binascii import crc_hqx
 from itertools import accumulate, pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from minrpc.wire import (
+from hypothesis import given, strategies as st
+from minrpc.wire.framing import (
+    START,
     CrcMismatch,
     Deframer,
     Frame,
@@ -194,3 +195,11 @@ def test_what_is_longer_than_any_message_is_not_waited_for(size: int, too_long: 
     deframer = Deframer()
     deframer.feed(bytes.fromhex("fffd") + size.to_bytes(4, "little"))
     assert deframer.counters.oversize_frames == too_long
+
+
+def test_a_frame_with_a_byte_that_should_be_escaped_is_not_whole() -> None:
+    """Its length and its CRC are right, but no sender writes it."""
+    body = START + (2).to_bytes(4, "little") + b"\xff\x41"
+    data = body + crc_hqx(body, 0xFFFF).to_bytes(2, "little")
+    assert Deframer().whole(data) is None
+    assert InvalidEscape(b"", 0x41) in Deframer().feed(data)

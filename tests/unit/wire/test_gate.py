@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The device's bytes that a client may read, for any division into reads."""
 
-from hypothesis import given
-from hypothesis import strategies as st
-from minrpc.wire import RESYNC, MessageType, encode_frame, encode_message
+from hypothesis import given, strategies as st
+from minrpc.wire.framing import RESYNC, encode_frame
 from minrpc.wire.gate import SessionGate
+from minrpc.wire.session import MessageType, encode_message
 
 Cuts = st.lists(st.integers(1, 40), max_size=30)
 

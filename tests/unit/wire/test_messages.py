@@ -8,35 +8,38 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from minrpc.wire import (
-    CallFunc,
+from hypothesis import given, strategies as st
+from minrpc.wire.replies import (
     CopyAck,
+    Question,
+    RemoteException,
+    Return,
+    call_result,
+    decode_call_reply,
+    decode_reply,
+    encode_call_result,
+    encode_copy_ack,
+    encode_exception,
+)
+from minrpc.wire.requests import (
+    CallFunc,
     CopyFromRemote,
     CopyToRemote,
+    RpcCode,
+    Syscall,
+    copy_overhead,
+    decode_request,
+    encode_call,
+    encode_request,
+)
+from minrpc.wire.values import (
     Dialect,
     DLTensor,
     Function,
     Handle,
     MalformedError,
     Module,
-    Question,
-    RemoteException,
-    Return,
-    RpcCode,
-    Syscall,
     Value,
-    call_result,
-    copy_overhead,
-    decode_call_reply,
-    decode_reply,
-    decode_request,
-    encode_call,
-    encode_call_result,
-    encode_copy_ack,
-    encode_exception,
-    encode_request,
     encode_sequence,
 )
 

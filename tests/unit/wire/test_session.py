@@ -6,18 +6,14 @@ from __future__ import annotations
 import zlib
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from minrpc.wire import (
+from hypothesis import given, strategies as st
+from minrpc.wire.framing import CrcMismatch, Deframer, Frame, Noise, encode_frame
+from minrpc.wire.session import (
     ClientSession,
-    CrcMismatch,
-    Deframer,
     Established,
-    Frame,
     Ignored,
     Log,
     MessageType,
-    Noise,
     Numbered,
     Packet,
     Resend,
@@ -25,7 +21,6 @@ from minrpc.wire import (
     SessionState,
     SessionStateError,
     Terminated,
-    encode_frame,
     encode_message,
     next_nonce,
 )

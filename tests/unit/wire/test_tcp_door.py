@@ -6,19 +6,11 @@ from __future__ import annotations
 import struct
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from minrpc.wire import (
-    CallFunc,
-    Dialect,
-    MalformedError,
-    Syscall,
-    encode_request,
-    ffi,
-    get_global_func,
-    tcp_door,
-)
+from hypothesis import given, strategies as st
+from minrpc.wire import ffi, tcp_door
+from minrpc.wire.requests import CallFunc, Syscall, encode_request, get_global_func
 from minrpc.wire.tcp_door import FFI, V0_7, V0_8, Door, Hello, PacketReceived, Packing, recognize
+from minrpc.wire.values import Dialect, MalformedError
 
 from tests.vectors import Row, rows, to_bytes
 

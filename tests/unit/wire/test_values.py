@@ -7,11 +7,10 @@ import struct
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from minrpc.wire import (
+from hypothesis import given, strategies as st
+from minrpc.wire.dtypes import DataType, to_dtype
+from minrpc.wire.values import (
     Bool,
-    DataType,
     Dialect,
     DLDevice,
     DLTensor,
@@ -27,7 +26,6 @@ from minrpc.wire import (
     decode_tensor,
     decode_whole_sequence,
     encode_sequence,
-    to_dtype,
 )
 
 U64 = st.integers(0, 2**64 - 1)

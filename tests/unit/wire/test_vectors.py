@@ -4,23 +4,19 @@
 from __future__ import annotations
 
 import pytest
-from minrpc.wire import (
+from minrpc.wire.framing import (
     CrcMismatch,
     Deframer,
-    Dialect,
     Frame,
     FramingEvent,
     InvalidEscape,
     Noise,
-    Return,
     ShortPacket,
-    call_result,
-    decode_reply,
-    decode_request,
-    encode_exception,
     encode_frame,
-    encode_request,
 )
+from minrpc.wire.replies import Return, call_result, decode_reply, encode_exception
+from minrpc.wire.requests import decode_request, encode_request
+from minrpc.wire.values import Dialect
 
 from tests.unit.wire.describe import describe_reply, describe_request, describe_result
 from tests.vectors import Row, rows, to_bytes

@@ -6,11 +6,20 @@
 #include <minrpc/counter.h>
 #include <minrpc/minrpc_config.h>
 
+#include "machine.h"
 #include "port.h"
 
 #if MINRPC_COUNTERS
 
 #define CSR(name, value) __asm__ volatile("csrr %0, " name : "=r"(value))
+
+#ifdef MACHINE_NO_TRAPS
+#define CYCLE   "cycle"
+#define INSTRET "instret"
+#else
+#define CYCLE   "mcycle"
+#define INSTRET "minstret"
+#endif
 
 static uint64_t read_cycles(void *context)
 {
@@ -21,14 +30,14 @@ static uint64_t read_cycles(void *context)
 
 	/* The upper half may change between the two reads. */
 	do {
-		CSR("mcycleh", high);
-		CSR("mcycle", low);
-		CSR("mcycleh", again);
+		CSR(CYCLE "h", high);
+		CSR(CYCLE, low);
+		CSR(CYCLE "h", again);
 	} while (high != again);
 	(void)context;
 	return (uint64_t)high << 32 | low;
 #else
-	CSR("mcycle", low);
+	CSR(CYCLE, low);
 	(void)context;
 	return low;
 #endif
@@ -42,22 +51,22 @@ static uint64_t read_instructions(void *context)
 	unsigned long again;
 
 	do {
-		CSR("minstreth", high);
-		CSR("minstret", low);
-		CSR("minstreth", again);
+		CSR(INSTRET "h", high);
+		CSR(INSTRET, low);
+		CSR(INSTRET "h", again);
 	} while (high != again);
 	(void)context;
 	return (uint64_t)high << 32 | low;
 #else
-	CSR("minstret", low);
+	CSR(INSTRET, low);
 	(void)context;
 	return low;
 #endif
 }
 
 const struct minrpc_counter processor_counters[] = {
-	{.name = "mcycle", .unit = "cycles", .bits = 64U, .read = read_cycles},
-	{.name = "minstret", .unit = "", .bits = 64U, .read = read_instructions},
+	{.name = CYCLE, .unit = "cycles", .bits = 64U, .read = read_cycles},
+	{.name = INSTRET, .unit = "", .bits = 64U, .read = read_instructions},
 	{.name = NULL},
 };
 

@@ -61,7 +61,9 @@ static void cpu_init(void)
 #ifdef MACHINE_PMP
 	protect();
 #endif
+#ifndef MACHINE_NO_TRAPS
 	__asm__ volatile("csrw mtvec, %0" ::"r"((uintptr_t)trap_vector | 1U));
+#endif
 #ifdef MACHINE_VECTORS
 	/* Interrupts do not use these registers, so they are not saved. */
 	__asm__ volatile("csrs mstatus, %0" ::"r"(MSTATUS_VECTORS));
@@ -86,7 +88,11 @@ void cpu_code_ready(void *address, size_t size)
 {
 	(void)address;
 	(void)size;
+#ifdef MACHINE_NO_TRAPS
+	__asm__ volatile("fence" ::: "memory");
+#else
 	__asm__ volatile("fence rw, rw\n\tfence.i" ::: "memory");
+#endif
 }
 
 void cpu_reset(void)

@@ -5,6 +5,8 @@
  *
  * MACHINE_PLIC: its base; the link's interrupt comes through it. MACHINE_RESET: address of the
  * register that restarts the machine by MACHINE_RESET_VALUE. MACHINE_VECTORS: 1 if it has vectors.
+ * MACHINE_NO_TRAPS: 1 if it has no machine mode: no traps, no interrupts, and counters only as
+ * rdcycle and rdinstret.
  * MACHINE_PMP: 1 if it has physical memory protection, which forbids writes to the image and to
  * MACHINE_NOTHING.
  */
@@ -25,12 +27,12 @@
 /* An interrupt saves each register that it changes, also the FPU's registers. */
 #define CPU_INTERRUPT __attribute__((interrupt("machine"), aligned(4)))
 
+#ifdef MACHINE_LINK_IRQ
 static inline void cpu_interrupt_begin(void)
 {
 	(void)PLIC_CLAIM;
 }
 
-#ifdef MACHINE_LINK_IRQ
 static inline void cpu_interrupt_end(void)
 {
 	PLIC_CLAIM = MACHINE_LINK_IRQ;
@@ -39,12 +41,16 @@ static inline void cpu_interrupt_end(void)
 
 static inline void interrupts_off(void)
 {
+#ifndef MACHINE_NO_TRAPS
 	__asm__ volatile("csrci mstatus, " MSTATUS_MIE ::: "memory");
+#endif
 }
 
 static inline void interrupts_on(void)
 {
+#ifndef MACHINE_NO_TRAPS
 	__asm__ volatile("csrsi mstatus, " MSTATUS_MIE ::: "memory");
+#endif
 }
 
 /* Called with interrupts off; returns when an interrupt is pending. */

@@ -157,7 +157,7 @@ static uint32_t *fill_end(struct block *block)
 {
 	size_t room = block->span - sizeof(*block);
 
-	return (uint32_t *)((uint8_t *)(block + 1) + (room < FILLED ? room : FILLED));
+	return (uint32_t *)((uint8_t *)(block + 1) + (room > FILLED ? FILLED : room));
 }
 
 static void fill(struct block *block)

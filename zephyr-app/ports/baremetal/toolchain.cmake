@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The machine's compiler with picolibc, as Debian has it.
-list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES MINRPC_MACHINE)
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES MINRPC_MACHINE MINRPC_LINK)
 include(${CMAKE_CURRENT_LIST_DIR}/machine.cmake)
 list(JOIN MACHINE_FLAGS " " _machine_flags)
 

@@ -93,6 +93,26 @@ void __wrap___assert_no_args(void)
 	end("%s", "assertion failed: CONFIG_PICOLIBC_ASSERT_VERBOSE is off");
 }
 
+#if defined(CONFIG_CPU_CORTEX_M)
+
+int __wrap___aeabi_idiv0(int result);
+long long __wrap___aeabi_ldiv0(long long result);
+
+/* The compiler's library divides by zero: a fault, as that of the divide instruction. */
+int __wrap___aeabi_idiv0(int result)
+{
+	(void)result;
+	__builtin_trap();
+}
+
+long long __wrap___aeabi_ldiv0(long long result)
+{
+	(void)result;
+	__builtin_trap();
+}
+
+#endif
+
 #if defined(CONFIG_MINRPC_HEAP_GUARD)
 
 static K_MUTEX_DEFINE(heap);

@@ -86,6 +86,22 @@ static atomic_t overruns;
 static atomic_t rx_resting;
 static bool poll_only;
 
+/*
+ * Another processor's interrupt may run while the server's thread changes what interrupts are on.
+ * On one processor an interrupt can't be in the middle of its work then.
+ */
+static unsigned int lock_processors(void)
+{
+	return IS_ENABLED(CONFIG_SMP) ? irq_lock() : 0U;
+}
+
+static void unlock_processors(unsigned int key)
+{
+	if (IS_ENABLED(CONFIG_SMP)) {
+		irq_unlock(key);
+	}
+}
+
 static void count_errors(void)
 {
 	int errors = uart_err_check(uart);
@@ -167,6 +183,7 @@ static bool transmit_if_ready(void)
 /* Goes on while bytes move: drivers may report an interrupt as pending with nothing to do. */
 static void link_isr(const struct device *device, void *context)
 {
+	unsigned int key = lock_processors();
 	bool moved = true;
 
 	ARG_UNUSED(context);
@@ -174,6 +191,7 @@ static void link_isr(const struct device *device, void *context)
 		moved = receive_if_ready();
 		moved = transmit_if_ready() || moved;
 	}
+	unlock_processors(key);
 }
 
 /*
@@ -263,12 +281,26 @@ static uint32_t piece_behind(uint32_t skip, const uint8_t **data)
 	return MIN(rx.in - rx.out - skip, RX_SIZE - at);
 }
 
+/* Loaded code may ask the client in an interrupt, where nothing can wait: the UART is polled. */
+static void wait_for(struct k_sem *moved)
+{
+	unsigned int key;
+
+	if (!k_is_in_isr()) {
+		(void)k_sem_take(moved, K_FOREVER);
+		return;
+	}
+	key = irq_lock();
+	link_isr(uart, NULL);
+	irq_unlock(key);
+}
+
 uint32_t minrpc_link_wait(const uint8_t **data)
 {
 	uint32_t size = piece_behind(0U, data);
 
 	if (size == 0U) {
-		(void)k_sem_take(&rx_ready, K_FOREVER);
+		wait_for(&rx_ready);
 		size = piece_behind(0U, data);
 	}
 	/* A part of the ring stays free for the message that ends a measurement. */
@@ -296,11 +328,15 @@ uint32_t minrpc_link_peek(uint32_t held, uint32_t from, const uint8_t **data)
 
 void minrpc_link_consume(uint32_t size)
 {
+	unsigned int key;
+
 	rx.out_at = (rx.out_at + size) % RX_SIZE;
 	rx.out += size;
+	key = lock_processors();
 	if (atomic_get(&rx_resting) != 0) {
 		start_receiving();
 	}
+	unlock_processors(key);
 }
 
 void minrpc_link_wake(void)
@@ -321,6 +357,8 @@ static void write_polling(const uint8_t *data, uint32_t size)
 
 void minrpc_link_write(const uint8_t *data, uint32_t size)
 {
+	unsigned int key;
+
 	if (poll_only) {
 		write_polling(data, size);
 		return;
@@ -330,9 +368,11 @@ void minrpc_link_write(const uint8_t *data, uint32_t size)
 
 		data += taken;
 		size -= taken;
+		key = lock_processors();
 		uart_irq_tx_enable(uart);
+		unlock_processors(key);
 		if (size != 0U) {
-			(void)k_sem_take(&tx_room, K_FOREVER);
+			wait_for(&tx_room);
 		}
 	}
 }

@@ -9,6 +9,8 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,8 @@
 #include <unistd.h>
 
 #include <nsi_cmdline.h>
+
+#include "../callers.h"
 
 /* The simulator's variable has the name of the node in boards/native_sim.overlay. */
 #define LINK_OPTION "--minrpc_uart_port="
@@ -30,13 +34,84 @@ uint64_t minrpc_native_host_clock_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
 }
 
+/* The memory for loaded code. */
+static uintptr_t code;
+static size_t code_size;
+
+extern const char __executable_start[];
+extern const char etext[];
+
+static bool is_code(uintptr_t address)
+{
+	return address - code < code_size ||
+	       address - (uintptr_t)__executable_start < (uintptr_t)(etext - __executable_start);
+}
+
+/* The end of a program by loaded code, in the words of all ports. */
+static void tell_end(const char *text)
+{
+	uintptr_t pointer = (uintptr_t)__builtin_frame_address(0);
+	char callers[1024] = "";
+	pthread_attr_t attributes;
+	void *stack;
+	size_t size;
+
+	if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+		(void)pthread_attr_getstack(&attributes, &stack, &size);
+		(void)pthread_attr_destroy(&attributes);
+		callers_text(pointer, (uintptr_t)stack + size, is_code, callers, sizeof(callers));
+	}
+	(void)fflush(stdout);
+	(void)dprintf(STDOUT_FILENO, "fatal: %s\n%s\n", text, callers);
+}
+
+static void told_exit(int status)
+{
+	char text[32];
+
+	(void)snprintf(text, sizeof(text), "exit(%d)", status);
+	tell_end(text);
+	_exit(status);
+}
+
+static void told_abort(void)
+{
+	tell_end("abort()");
+	abort();
+}
+
+static void told_assert(const char *expression, const char *file, unsigned int line,
+			const char *function)
+{
+	char text[320];
+
+	(void)snprintf(text, sizeof(text), "assertion failed: %s, in %s, at %s:%u", expression,
+		       function == NULL ? "?" : function, file, line);
+	tell_end(text);
+	abort();
+}
+
 void *minrpc_native_host_symbol(const char *name)
 {
+	static const struct {
+		const char *name;
+		uintptr_t address;
+	} told[] = {{"exit", (uintptr_t)told_exit},
+		    {"abort", (uintptr_t)told_abort},
+		    {"__assert_fail", (uintptr_t)told_assert}};
+
+	for (size_t i = 0U; i < sizeof(told) / sizeof(told[0]); i++) {
+		if (strcmp(name, told[i].name) == 0) {
+			return (void *)told[i].address;
+		}
+	}
 	return dlsym(RTLD_DEFAULT, name);
 }
 
 int minrpc_native_host_make_executable(void *memory, size_t size)
 {
+	code = (uintptr_t)memory;
+	code_size = size;
 	return mprotect(memory, size, PROT_READ | PROT_WRITE | PROT_EXEC);
 }
 

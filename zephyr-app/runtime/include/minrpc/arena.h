@@ -149,7 +149,7 @@ enum minrpc_damage minrpc_workspace_free(struct minrpc_arena *arena, const void 
  *
  * @param arena  the arena
  * @param array  set to the first damaged payload; when headers are damaged, to the last payload in
- *               front of the damage; unchanged when there is none
+ *               front of the damage; of no meaning when there is none
  * @return NONE, BEFORE, PAST or HEADERS
  */
 enum minrpc_damage minrpc_arena_inspect(struct minrpc_arena *arena, const void **array);

@@ -30,6 +30,9 @@ extern "C" {
  */
 const void *minrpc_ask(struct minrpc_server *server, const void *question, uint32_t size,
 		       uint32_t *answer_size);
+
+/** Calls run(context). Returns false when minrpc_ask has ended it, as longjmp does. */
+bool minrpc_escapable(struct minrpc_server *server, void (*run)(void *context), void *context);
 #endif
 
 #ifdef __cplusplus

@@ -114,7 +114,7 @@ enum minrpc_packed_status {
 /** A sequence to decode, and the memory for the result. */
 struct minrpc_packed {
 	struct minrpc_cursor wire;    /**< the sequence; strings and shapes stay in it, but move */
-	struct minrpc_cursor scratch; /**< room for everything else */
+	struct minrpc_cursor scratch; /**< room for everything else; its rest, once decoded */
 	struct minrpc_args *args;
 	uint32_t culprit;
 	uint8_t dialect; /**< set when a tensor shows it */

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The interface between a device's trap and the processor's instructions."""
+
+from __future__ import annotations
+
+import struct
+from typing import ClassVar, Final, NamedTuple, Protocol
+
+from minrpc.client.conversation import Conversation
+from minrpc.errors import RegisterError
+from minrpc.hardware.decoding import exclusive_store
+
+# Bytes behind an exclusive load in which its store is searched.
+_AHEAD: Final = 48
+# The trap's `trap_break`, and the instruction that traps, by instruction set.
+_BREAKS: Final = {"thumb": "<II", "riscv32": "<II", "riscv64": "<QI"}
+_TRAPS: Final = {"thumb": b"\x00\xde", "riscv": b"\0\0"}
+
+
+class Answer(NamedTuple):
+    """number: the trap's code on the device gets it. complete: False if the access asks once more."""
+
+    number: int
+    complete: bool = True
+
+
+class Bus(Protocol):
+    """Protocol: the trap, which has the peripherals."""
+
+    def load(self, address: int, size: int, line: str) -> int:
+        """C reads `size` bytes."""
+        ...
+
+    def store(self, address: int, size: int, value: int, line: str) -> None:
+        """C writes `size` bytes."""
+        ...
+
+    def find(self, address: int, line: str) -> object:
+        """The peripheral at an address."""
+        ...
+
+    def line(self, pc: int) -> str:
+        """The line of C at `pc`."""
+        ...
+
+    def address(self, name: str) -> int:
+        """The address of a variable of the trap's code."""
+        ...
+
+
+def await_store(bus: Bus, conversation: Conversation, pc: int, size: int, instruction_set: str) -> None:
+    """Trap the exclusive store behind an exclusive load of `size` bytes at `pc`: the processor would not try
+    it. Raises RegisterError without a store."""
+    code = conversation.read(pc + size, _AHEAD)
+    place = exclusive_store(code, pc + size, instruction_set)
+    if place is None:
+        raise RegisterError(
+            f"no exclusive store within {_AHEAD} bytes of the exclusive load in {bus.line(pc)}"
+        )
+    first = int.from_bytes(code[place - pc - size :][:2], "little")
+    conversation.write(bus.address("trap_break"), struct.pack(_BREAKS[instruction_set], place, first))
+    conversation.write(place, _TRAPS[instruction_set[:5]])
+
+
+class Core(Protocol):
+    """Protocol: the accesses of a processor's instructions. source: the trap's C file beside this module."""
+
+    source: ClassVar[str]
+    instruction_set: ClassVar[str]
+
+    def answer(self, bus: Bus, conversation: Conversation, words: memoryview) -> Answer:
+        """Answer one access. words: the question of the trap's code."""
+        ...

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Interrupts of C functions: now, or in front of each instruction of a call in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minrpc.errors import RegisterError
+from minrpc.hardware.decoding import instructions
+from minrpc.hardware.trap import Trap, trap_of
+from minrpc.library.c_library import CFunction
+from minrpc.program import CodeRange, Program
+
+_NEVER: Final = 0xFFFFFFFF
+_SHOWN: Final = 12
+
+
+def interrupt(handler: CFunction, *, line: int = -1) -> None:
+    """Call `handler`, a function without arguments, as an interrupt: in handler mode, at the lowest priority.
+
+    line: the number of the interrupt's line, which stays connected; by default one that nothing uses.
+
+    Raises RegisterError for a target without it, or if the line is in use.
+    """
+    trap = _trap_for(handler, line)
+    if not trap.call("trap_interrupt"):
+        raise RegisterError(f"{handler.name} did not come: interrupts are off")
+
+
+def _trap_for(handler: CFunction, line: int = -1) -> Trap:
+    if not isinstance(handler, CFunction):
+        raise TypeError(f"an interrupt calls a function of C, not {handler!r}")
+    if handler.function.type.parameters:
+        raise TypeError(f"an interrupt gives no arguments: {handler.prototype}")
+    trap = trap_of(handler.library.session)
+    trap.know(handler.library)
+    if any(text.startswith("mret") for _, text in _texts(handler, [handler.name], trap)):
+        raise RegisterError(
+            f"{handler.name} returns by mret, as an interrupt does that the processor has entered",
+            next_step="leave out its interrupt attribute for this test, by a macro that `defines` sets",
+        )
+    if not trap.call("trap_handle", handler.address, line):
+        raise RegisterError(f"line {line} of the interrupts is in use, or does not exist")
+    return trap
+
+
+@dataclass
+class Interruption:
+    """One call that is interrupted in front of one instruction.
+
+    number: of the instruction in the call, from 1 on; 0 for the call without an interrupt, after which, or in
+        its wait for interrupts, the handler runs.
+    line, instruction: the place, known after the call. came: the line in front of which the interrupt came,
+        which is later if interrupts were off.
+    """
+
+    number: int
+    _sweep: Interruptions
+    line: str = ""
+    instruction: str = ""
+    came: str = ""
+    place: int = 0
+
+    def __call__(self, *arguments: object) -> Any:  # noqa: ANN401 - a C function's result
+        """Call the function, with the interrupt in front of the instruction."""
+        return self._sweep._run(self, arguments)
+
+    @property
+    def deferred(self) -> bool:
+        """True if interrupts were off at this instruction, so that the interrupt came later."""
+        return bool(self.number and self.came != self.line)
+
+    def __str__(self) -> str:
+        if not self.number:
+            return f"in the wait of {self.line}" if self.place else "behind the call"
+        later = f", off until {self.came}" if self.deferred else ""
+        return f"in front of instruction {self.number}, {self.line}: {self.instruction}{later}"
+
+
+class Interruptions:
+    """The calls of a function, each interrupted in front of another instruction: all of them, in order.
+
+    for at in minrpc.interruptions(lib.get, handler=lib.rx_isr):
+        reset()
+        assert at() == 1          # calls get(), which is interrupted
+        assert minrpc.variables(lib).count == 1
+    """
+
+    def __init__(self, function: CFunction, handler: CFunction, line: str = "") -> None:
+        self._function = function
+        self._handler = handler
+        self._trap = _trap_for(handler)
+        self._last = 0
+        library: Any = function.library
+        if getattr(library, "image", None) is None:
+            raise RegisterError(
+                f"{function.name} is not interrupted: its code is in the firmware, where it can't be changed",
+                next_step="load its C file, with device.load",
+            )
+        self._texts = dict(_texts(function, library.compiled.functions, self._trap))
+        self._base = min(self._texts)
+        self._size = max(self._texts) + 4 - self._base
+        session = library.session
+        starts = self._bits(address for address, text in self._texts.items() if text)
+        counted = self._bits(self._places_of(line)) if line else starts
+        piece = self._trap.piece
+        code = session.empty((self._size // piece + 1,), f"uint{8 * piece}")
+        self._rooms = code, session.array(starts), session.array(counted)
+
+    def _places_of(self, line: str) -> Sequence[int]:
+        found = [place for place, text in self._texts.items() if text and self._trap.line(place) == line]
+        if not found:
+            raise RegisterError(
+                f"{line} has no instruction of {self._function.library.name}",
+                next_step="name the line of a statement, as error messages do: ring.c:12",
+            )
+        return found
+
+    def _bits(self, places: Iterable[int]) -> NDArray[np.uint8]:
+        """A bit for each piece of the code, as the trap's code reads it."""
+        piece = self._trap.piece
+        bits = np.zeros(self._size // piece + 8, np.bool_)
+        bits[[(place - self._base) // piece for place in places]] = True
+        return np.packbits(bits, bitorder="little")
+
+    def __iter__(self) -> Iterator[Interruption]:
+        number = 0
+        while number <= self._last:
+            yield Interruption(number, self)
+            number += 1
+
+    def require(
+        self,
+        holds: Callable[[], object],
+        *arguments: object,
+        prepare: Callable[[], object] = lambda: None,
+        watch: Iterable[str] = (),
+    ) -> None:
+        """Raise AssertionError unless `holds()` is true after each of the calls.
+
+        prepare: runs before each call. watch: variables whose values the error shows, before and after the
+            call.
+
+        The error lists each place at which an interrupt breaks it: line and instruction.
+        """
+        names = list(watch)
+        failed: list[str] = []
+        total = 0
+        for at in self:
+            total += 1
+            prepare()
+            before = self._values(names)
+            at(*arguments)
+            if not holds():
+                failed.append(f"{at}{_changes(names, before, self._values(names))}")
+        if failed:
+            rest = [f"and {len(failed) - _SHOWN} more"] if len(failed) > _SHOWN else []
+            places = "\n  ".join([*failed[:_SHOWN], *rest])
+            raise AssertionError(
+                f"{self._handler.name} breaks {self._function.name} at {len(failed)} of {total} places:\n"
+                f"  {places}"
+            )
+
+    def _values(self, names: Sequence[str]) -> list[object]:
+        variables = self._function.library.variables
+        return [variables[name].read() for name in names]
+
+    def _run(self, at: Interruption, arguments: Sequence[object]) -> Any:  # noqa: ANN401
+        trap = self._trap
+        trap.call("trap_steps_begin", self._base, self._size, *self._rooms, at.number or _NEVER)
+        try:
+            result = self._function(*arguments, guards=False)
+        finally:
+            if not trap.ended:
+                trap.call("trap_steps_end")
+        steps = trap.variable("trap_steps")
+        if not at.number:
+            self._last = int(steps.count)
+        at.place = int(steps.place)
+        if at.place:
+            at.line, at.instruction = trap.line(at.place), self._texts.get(at.place, "")
+            at.came = trap.line(int(steps.came))
+        else:
+            trap.call("trap_interrupt")
+        return result
+
+
+def interruptions(function: CFunction, *, handler: CFunction, line: str = "") -> Interruptions:
+    """Calls of `function`, interrupted by `handler` in front of each of its instructions in turn.
+
+    The first call runs without an interrupt, and the handler behind it. Each further call is interrupted in
+    front of the next instruction, also of functions that it calls, if they are of the same library. While the
+    code has interrupts off, the interrupt comes later; exclusive accesses are not parted. An instruction that
+    waits for interrupts (WFI, WFE) gets the interrupt, unless it has come: the sweep ends there.
+
+    line: in front of the instructions of this line only, "ring.c:12".
+
+    Raises RegisterError for a target without it, or if the line has no instruction.
+    """
+    return Interruptions(function, handler, line)
+
+
+def _changes(names: Sequence[str], before: Sequence[object], after: Sequence[object]) -> str:
+    shown = [f"{name} {old} -> {new}" for name, old, new in zip(names, before, after, strict=True)]
+    return f"; {', '.join(shown)}" if shown else ""
+
+
+def _texts(function: CFunction, functions: Iterable[str], trap: Trap) -> Iterator[tuple[int, str]]:
+    """The instructions of the named functions of a library that was loaded: address and text; "" for one that
+    is not interrupted."""
+    image = getattr(function.library, "image", None)
+    if image is None:
+        return
+    program, names = Program(function.library.name, image.program), set(functions)
+    for item in program.functions:
+        if item.name in names or program.name_of(item) in names:
+            yield from instructions(item.start, _code(program, item), trap.instruction_set)
+
+
+def _code(program: Program, function: CodeRange) -> bytes:
+    """The function's machine code, without constants behind it."""
+    data = (symbol.value for symbol in program.elf.symbols if symbol.name.startswith("$d"))
+    end = min([function.end, *(start for start in data if function.start < start < function.end)])
+    for address, content in program.contents:
+        if address <= function.start and end <= address + len(content):
+            return content[function.start - address : end - address]
+    return b""

@@ -1,0 +1,172 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The interface between a trap and Python, and the sweep: all instructions of loaded code are
+ * replaced by one that traps, except the current one. So each is counted as it comes.
+ *
+ * Compiled behind the file that defines minrpc_asked, and before the processor's file.
+ */
+/* Without headers, since a toolchain may have none. */
+typedef __UINT8_TYPE__ uint8_t;
+typedef __UINT16_TYPE__ uint16_t;
+typedef __UINT32_TYPE__ uint32_t;
+typedef __UINT64_TYPE__ uint64_t;
+typedef __UINTPTR_TYPE__ uintptr_t;
+
+/* The piece of code that instructions consist of, and the piece that traps. */
+#if defined(__x86_64__)
+typedef uint8_t piece;
+#define TRAPS 0xccU
+#elif defined(__riscv)
+typedef uint16_t piece;
+#define TRAPS 0U
+#else
+typedef uint16_t piece;
+#define TRAPS 0xde00U
+#endif
+
+#define MODELS 16U
+#define PAGES  4U
+
+/* Registers that Python answers: address and size; the last has size 0. */
+uint32_t trap_models[2U * (MODELS + 1U)];
+/* Pages of devices that the firmware itself uses, found as it uses them; 0: free. */
+uint32_t trap_pages[PAGES];
+/* The interrupt's function. */
+void (*trap_handler)(void);
+/*
+ * The interrupt comes in front of number `target` of the instructions that `counted` marks, or
+ * before in a wait for interrupts. place: of this instruction; came: of the instruction in front of
+ * which it came last.
+ */
+struct {
+	uintptr_t base, size, place, came;
+	const piece *code;
+	const uint8_t *counted;
+	piece *open;
+	uint32_t target, count;
+} trap_steps;
+
+/*
+ * An instruction that was replaced by TRAPS, and its first half: a store that is exclusive would
+ * fail without an access, since a fault ends the exclusive access that a load has begun.
+ */
+struct {
+	piece *place;
+	uint32_t code;
+} trap_break;
+
+extern _Bool minrpc_escapable_client(void (*run)(void *context), void *context);
+extern __attribute__((noreturn)) void minrpc_escape_client(void);
+
+/* The processor's: changes code; the interrupt comes. */
+static void put_code(piece *place, uint32_t code);
+static void pend(void);
+
+static void call_handler(void *context)
+{
+	(void)context;
+	trap_handler();
+}
+
+/* Calls the interrupt's function. Returns false if Python has ended the call meanwhile. */
+static int handle(void)
+{
+	return minrpc_escapable_client(call_handler, 0);
+}
+
+static __attribute__((unused)) void end_break(void)
+{
+	if (trap_break.place != 0) {
+		put_code(trap_break.place, trap_break.code);
+		trap_break.place = 0;
+	}
+}
+
+static int is_marked(const uint8_t *bits, uintptr_t at)
+{
+	return bits[at / 8U] >> at % 8U & 1U;
+}
+
+/* The bytes of an instruction that waits for an interrupt; 0 for another instruction. */
+static uint32_t wait_size(const piece *code)
+{
+#if defined(__riscv)
+	return code[0] == 0x73U && code[1] == 0x1050U ? 4U : 0U;
+#elif defined(__arm__)
+	return code[0] == 0xbf30U || code[0] == 0xbf20U ? 2U : 0U;
+#else
+	(void)code;
+	return 0U;
+#endif
+}
+
+/*
+ * An instruction that was replaced comes: it runs next; but a wait for the interrupt ends. Returns
+ * false for an instruction of the program itself.
+ */
+static int step(uintptr_t *pc, int is_counted)
+{
+	piece *place = (piece *)*pc;
+	uintptr_t at = (*pc - trap_steps.base) / sizeof(piece);
+	uint32_t waits;
+
+	if (at >= trap_steps.size / sizeof(piece) || trap_steps.open == place) {
+		return 0;
+	}
+	if (trap_steps.open != 0) {
+		put_code(trap_steps.open, TRAPS);
+	}
+	put_code(place, trap_steps.code[at]);
+	trap_steps.open = place;
+	if (!is_counted || trap_steps.came != 0U) {
+		return 1;
+	}
+	waits = wait_size(&trap_steps.code[at]);
+	if (trap_steps.place == 0U) {
+		int is_target = is_marked(trap_steps.counted, at) &&
+				++trap_steps.count == trap_steps.target;
+
+		if (is_target || waits != 0U) {
+			trap_steps.place = *pc;
+			pend();
+		}
+	}
+	*pc += waits;
+	return 1;
+}
+
+/*
+ * Begins a sweep of `size` bytes at `base`. code: room for a copy. starts: a bit for each piece,
+ * set where an instruction starts that is replaced.
+ */
+void trap_steps_begin(uintptr_t base, uintptr_t size, piece *code, const uint8_t *starts,
+		      const uint8_t *counted, uint32_t target)
+{
+	piece *place = (piece *)base;
+
+	for (uintptr_t i = 0U; i < size / sizeof(piece); i++) {
+		code[i] = place[i];
+		if (is_marked(starts, i)) {
+			place[i] = TRAPS;
+		}
+	}
+	put_code(place, *place);
+	trap_steps.base = base;
+	trap_steps.size = size;
+	trap_steps.code = code;
+	trap_steps.counted = counted;
+	trap_steps.open = 0;
+	trap_steps.target = target;
+	trap_steps.count = 0U;
+	trap_steps.place = 0U;
+	trap_steps.came = 0U;
+}
+
+void trap_steps_end(void)
+{
+	for (uintptr_t i = 0U; i < trap_steps.size / sizeof(piece); i++) {
+		put_code((piece *)trap_steps.base + i, trap_steps.code[i]);
+	}
+	trap_steps.size = 0U;
+}

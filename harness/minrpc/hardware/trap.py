@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The trap on a device: loaded code that asks Python about each access to trapped registers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from minrpc.client.conversation import Conversation
+from minrpc.client.session import Session
+from minrpc.errors import RegisterError
+from minrpc.hardware.arm import Arm
+from minrpc.hardware.core import Core
+from minrpc.hardware.registers import Registers
+from minrpc.hardware.riscv import RiscV, RiscV64
+from minrpc.hardware.x86 import X86
+from minrpc.library.compiling import Sources, compile_text
+from minrpc.library.faking import require_asking
+from minrpc.library.loading import firmware_of, load
+from minrpc.library.stubs import ASKING
+from minrpc.library.toolset import program_facts, toolset_of
+from minrpc.program import Program, read_program
+from minrpc.program.compiler import attributes_of
+
+# Bytes that the firmware gets for a device of its own.
+_PAGE: Final = 256
+_DEVICES: Final = range(0x40000000, 0x60000000)
+_BITS: Final = range(0x42000000, 0x44000000)
+
+
+# Values of Tag_CPU_arch.
+_ARMV6_M: Final = (11, 12)
+
+_CORES: Final[Mapping[str, type[Core]]] = {
+    "EM_ARM, 32 bits": Arm,
+    "EM_RISCV, 32 bits": RiscV,
+    "EM_RISCV, 64 bits": RiscV64,
+    "EM_X86_64, 64 bits": X86,
+}
+"""By the machine's name in ELF files."""
+
+
+def core_of(machine: str, pointer_size: int, attributes: Mapping[str, object]) -> type[Core]:
+    """The core of a machine by its name in ELF files. attributes: of .ARM.attributes.
+
+    Raises RegisterError for a core that can't trap accesses.
+    """
+    name = f"{machine}, {8 * pointer_size} bits"
+    if name not in _CORES:
+        raise _cannot(f"{name}: registers and interrupts in Python are not there for this processor")
+    if attributes.get("TAG_CPU_ARCH") in _ARMV6_M:
+        raise _cannot(
+            "an Armv6-M has no MPU, its vectors are in flash, and access without a device may be no fault"
+        )
+    return _CORES[name]
+
+
+class Trap:
+    """The trap of a session's device, with all peripherals that are in Python."""
+
+    name = "an access to a register"
+
+    def __init__(self, session: Session) -> None:
+        """Raises RegisterError for a target that can't trap accesses."""
+        toolset = toolset_of(firmware_of(session))
+        require_asking(toolset)
+        self._firmware = read_program(toolset.elf)
+        self._peripherals: list[Registers] = []
+        self._programs: list[tuple[range, Program]] = []
+        self._lines: dict[int, str] = {}
+        self._answering = False
+        self._handler: int | None = None
+        self._pointer = program_facts(toolset.elf).pointer_size
+        attributes = attributes_of(self._firmware, ".ARM.attributes")
+        self._core: Core = core_of(program_facts(toolset.elf).machine, self._pointer, attributes)()
+        self.instruction_set = self._core.instruction_set
+        self.piece = 1 if self.instruction_set == "x86_64" else 2
+        object_file = compile_text(_together(self._core.source), toolset, ("-g", "-std=gnu11"))
+        self._library = load(session, Sources.of(object_file))
+        session.rpc.facts.fakes[self.address("trap_resume")] = self
+        code = [item for item in self._firmware.elf.segments if item.executable]
+        base = min(item.address for item in code)
+        end = max(item.address + item.size for item in code)
+        if not self.call("trap_begin", base, end - base):
+            raise _cannot(f"{toolset.elf.name}: this core has no way to trap accesses and to go on")
+        if not self.call("trap_handle", 0, -1):
+            raise _cannot(f"{toolset.elf.name}: the firmware uses all lines of the interrupts")
+
+    def call(self, name: str, *arguments: object) -> Any:  # noqa: ANN401 - a C function's result
+        """Call a function of the trap's code."""
+        return self._library[name](*arguments)
+
+    def variable(self, name: str) -> Any:  # noqa: ANN401 - number, numpy array, struct
+        """A variable of the trap's code."""
+        return self._library.variables[name].read()
+
+    def interrupt(self, handler: int) -> None:
+        """The interrupt comes behind the access that is being answered. handler: the address of its function.
+
+        Raises RegisterError outside an answer.
+        """
+        if not self._answering:
+            raise RegisterError(
+                "an interrupt behind an access is raised by a function that answers an access",
+                next_step="minrpc.interrupt(handler) raises one between calls",
+            )
+        self._handler = handler
+
+    @property
+    def ended(self) -> bool:
+        """True if its code is no longer on the device."""
+        return not self._library.module.usable_on(self._library.module.rpc)
+
+    def add(self, peripheral: Registers, library: Any) -> None:  # noqa: ANN401 - any library
+        """Trap the peripheral for the code of `library`. Raises RegisterError, ValueError."""
+        for other in self._peripherals:
+            if peripheral.base < other.base + other.size and other.base < peripheral.base + peripheral.size:
+                raise ValueError(f"{peripheral!r} and {other!r} overlap")
+        if peripheral.base not in _DEVICES or peripheral.base + peripheral.size > _DEVICES.stop:
+            raise _cannot(f"0x{peripheral.base:x} is not among the peripherals, 0x40000000 to 0x5fffffff")
+        self.know(library)
+        if not self._peripherals and not (self.call("trap_forbid") and self.call("trap_forbid")):
+            self.call("trap_allow")
+            raise _cannot(f"{self._firmware.name}: the core has no MPU, or the firmware's kernel uses it")
+        for page in self.pages:
+            if page and peripheral.base < page + _PAGE and page < peripheral.base + peripheral.size:
+                self._end_if_unused()
+                raise _cannot(f"the firmware itself uses a device in {peripheral!r}")
+        peripheral.trap = self
+        self._peripherals.append(peripheral)
+        self._tell()
+
+    def know(self, library: Any) -> None:  # noqa: ANN401 - any library
+        """Remember the lines of a library's code."""
+        image = getattr(library, "image", None)
+        if image is not None and all(place.start != image.base for place, _ in self._programs):
+            self._lines.clear()
+            place = range(image.base, image.base + image.size)
+            self._programs.append((place, Program(library.name, image.program)))
+
+    def remove(self, peripheral: Registers) -> None:
+        """Answer for this peripheral no more; the last one ends the trap."""
+        self._peripherals.remove(peripheral)
+        if not self.ended:
+            self._tell()
+            self._end_if_unused()
+
+    def _end_if_unused(self) -> None:
+        if not self._peripherals:
+            self.call("trap_allow")
+
+    def _tell(self) -> None:
+        places = [number for item in self._peripherals for number in (item.base, item.size)]
+        self._library.variables["trap_models"].write([*places, *[0] * (34 - len(places))])
+
+    @property
+    def pages(self) -> Sequence[int]:
+        """Addresses of the pages of devices that the firmware itself uses, as known by now; 0: none."""
+        return [int(page) for page in self.variable("trap_pages")]
+
+    def respond(self, conversation: Conversation, words: memoryview) -> int:
+        """Answer one access; see `FunctionOnHost`."""
+        outer, self._answering = self._answering, True
+        try:
+            answer = self._core.answer(self, conversation, words)
+        finally:
+            self._answering = outer
+        if self._handler is None or not answer.complete:
+            return answer.number
+        conversation.write(self.address("trap_handler"), self._handler.to_bytes(self._pointer, "little"))
+        self._handler = None
+        return answer.number | 1 << 48
+
+    def address(self, name: str) -> int:
+        """The address of a variable of the trap's code."""
+        return self._library.symbols.addresses[name]
+
+    def line(self, pc: int) -> str:
+        """The line of C at `pc`, "file.c:12"; "" if unknown."""
+        known = self._lines.get(pc)
+        if known is None:
+            program = next((item for place, item in reversed(self._programs) if pc in place), self._firmware)
+            found = program.line_at(pc)
+            known = f"{found.file.rpartition('/')[2]}:{found.number}" if found is not None else ""
+            self._lines[pc] = known
+        return known
+
+    def load(self, address: int, size: int, line: str) -> int:
+        """C reads `size` bytes at `address`. Raises RegisterError if no model covers it."""
+        if address in _BITS:
+            word, bit = _bit(address)
+            return self.find(word, line).load(word, 4, line) >> bit & 1
+        return self.find(address, line).load(address, size, line)
+
+    def store(self, address: int, size: int, value: int, line: str) -> None:
+        """C writes `size` bytes at `address`. Raises as `load` does."""
+        if address in _BITS:
+            word, bit = _bit(address)
+            peripheral = self.find(word, line)
+            others = peripheral.load(word, 4, line) & ~(1 << bit)
+            peripheral.store(word, 4, others | (value & 1) << bit, line)
+        else:
+            self.find(address, line).store(address, size, value, line)
+
+    def find(self, address: int, line: str) -> Registers:
+        """The peripheral at an address. Raises RegisterError if there is none."""
+        for item in self._peripherals:
+            if item.base <= address < item.base + item.size:
+                return item
+        raise RegisterError(f"C accesses 0x{address:x}, {line or 'in an unknown line'}: no model covers it")
+
+
+def _bit(address: int) -> tuple[int, int]:
+    """The word, and the number of the bit in it, that an address among the bits stands for."""
+    offset = address - _BITS.start
+    return _DEVICES.start + (offset >> 5 & ~3), offset >> 2 & 31
+
+
+def _together(source: str) -> str:
+    """The trap's source behind that of questions; a feature test macro of the C library comes first."""
+    files = [(resources.files("minrpc.hardware") / name).read_text() for name in ("trap.c", source)]
+    return "".join(["#define _GNU_SOURCE\n", ASKING, *files])
+
+
+def _cannot(reason: str) -> RegisterError:
+    return RegisterError(
+        reason, next_step="test this driver on a target with an MPU, such as bare_mps2_an385, or on posix"
+    )
+
+
+_traps: WeakKeyDictionary[Session, Trap] = WeakKeyDictionary()
+
+
+def trap_of(session: Session) -> Trap:
+    """The trap of the session's device; loaded at the first use. Raises RegisterError."""
+    known = _traps.get(session)
+    if known is None or known.ended:
+        known = _traps[session] = Trap(session)
+    return known

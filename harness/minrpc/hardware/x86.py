@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Accesses of x86-64: the instruction runs on a page that has the value; only its width is decoded."""
+
+from __future__ import annotations
+
+import struct
+from functools import lru_cache
+from typing import ClassVar, Final, NamedTuple
+
+from minrpc.client.conversation import Conversation
+from minrpc.errors import RegisterError
+from minrpc.hardware.core import Answer, Bus
+from minrpc.hardware.decoding import decoder_of
+
+_QUESTION: Final = struct.Struct("<4Q16s")
+_WRITES: Final = 1
+
+
+class _Access(NamedTuple):
+    size: int
+    reads: bool
+    writes: bool
+
+
+class X86:
+    """A processor of this machine's kind: see `Core`."""
+
+    source: ClassVar[str] = "trap_x86_64.c"
+    instruction_set: ClassVar[str] = "x86_64"
+
+    def __init__(self) -> None:
+        self._running = (_Access(0, reads=False, writes=False), "")
+
+    def answer(self, bus: Bus, conversation: Conversation, words: memoryview) -> Answer:
+        """See `Core`. The second question of an access has the value that it has written."""
+        pc, address, value, is_second, code = _QUESTION.unpack(words)
+        if is_second:
+            access, line = self._running
+            bus.store(address, access.size, value & ((1 << 8 * access.size) - 1), line)
+            return Answer(0)
+        access, line = _decode(code, pc), bus.line(pc)
+        if access.reads:
+            content = bus.load(address, access.size, line)
+            conversation.write(bus.address("trap_value"), content.to_bytes(8, "little"))
+        elif access.writes:
+            bus.find(address, line)
+        self._running = access, line  # Python may have called functions of C with other accesses.
+        return Answer(_WRITES if access.writes else 0, complete=not access.writes)
+
+
+@lru_cache(4096)
+def _decode(code: bytes, pc: int) -> _Access:
+    """The access of the instruction at the start of `code`. Raises RegisterError for more than 8 bytes."""
+    import capstone
+
+    found = next(iter(decoder_of("x86_64").disasm(code, pc, 1)), None)
+    memory = [item for item in found.operands if item.type == capstone.x86.X86_OP_MEM] if found else []
+    if len(memory) != 1 or found is None or memory[0].size > 8 or found.prefix[0] in (0xF2, 0xF3):
+        text = f"{found.mnemonic} {found.op_str}" if found is not None else code.hex(" ")
+        raise RegisterError(
+            f"the instruction at 0x{pc:x} ({text}) accesses a register, and can't be answered",
+            next_step="access the register by a plain load or store",
+        )
+    access = memory[0].access
+    return _Access(memory[0].size, bool(access & capstone.CS_AC_READ), bool(access & capstone.CS_AC_WRITE))

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Interrupts of C: now, behind an access, and in front of each instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from minrpc import (
+    CFunctions,
+    RegisterError,
+    interrupt,
+    interruptions,
+    library_of,
+    registers,
+    variables,
+)
+
+DRIVER = Path(__file__).with_name("c") / "interrupts.c"
+BASE = 0x40013800
+USART = "USART_TypeDef"
+
+
+@pytest.fixture
+def driver(load: Callable[..., Any]) -> CFunctions:
+    """The driver, on a target with interrupts from Python."""
+    lib = CFunctions(load(DRIVER, flags=["-O2"]))
+    try:
+        with registers(lib, BASE, USART):
+            return lib
+    except RegisterError as error:
+        pytest.skip(error.message)
+
+
+def runs_in_handler_mode(driver: CFunctions) -> bool:
+    """True if rx_isr ran as an exception; False on a target that has no handler mode."""
+    assert library_of(driver).facts.machine in ("EM_ARM", "EM_X86_64", "EM_RISCV")
+    number = int(variables(driver).exception)
+    is_arm: bool = library_of(driver).facts.machine == "EM_ARM"
+    return (number >= 16) == is_arm
+
+
+def reset(driver: CFunctions) -> None:
+    state = variables(driver)
+    state.count, state.head, state.tail, state.calls = 1, 1, 0, 0
+
+
+def test_a_handler_runs_as_an_interrupt(driver: CFunctions) -> None:
+    state = variables(driver)
+    interrupt(driver.rx_isr)
+    assert (state.count, state.calls) == (1, 1)
+    assert runs_in_handler_mode(driver)
+    interrupt(driver.rx_isr)
+    assert state.count == 2
+    if "entered_isr" in driver:
+        with pytest.raises(RegisterError, match="entered_isr returns by mret"):
+            interrupt(driver.entered_isr)
+    with pytest.raises(TypeError, match="an interrupt gives no arguments"):
+        interrupt(driver.send_by_interrupts)
+
+
+def test_the_sweep_finds_the_lost_update_and_passes_its_mend(driver: CFunctions) -> None:
+    state = variables(driver)
+    lost = next(
+        f"interrupts.c:{at}"
+        for at, line in enumerate(DRIVER.read_text().splitlines(), 1)
+        if "count--" in line
+    )
+    broken = []
+    for at in interruptions(driver.get, handler=driver.rx_isr):
+        reset(driver)
+        assert at() in (0, 42)
+        assert state.calls == 1
+        if state.count != 1:
+            broken.append(at)
+    assert at.number > 8
+    assert lost in {item.line for item in broken}
+    assert 2 <= len(broken) <= 4  # between the load and the store of count
+    assert not any(item.deferred for item in broken)
+    with pytest.raises(
+        AssertionError, match=rf"breaks get at \d of {at.number + 1} places:\n.*{lost}.*1 -> 0"
+    ):
+        interruptions(driver.get, handler=driver.rx_isr).require(
+            lambda: state.count == 1, prepare=lambda: reset(driver), watch=["count"]
+        )
+    chosen = []
+    for at in interruptions(driver.get, handler=driver.rx_isr, line=lost):
+        reset(driver)
+        assert at() in (0, 42)
+        chosen.append(at.line)
+    assert set(chosen[1:]) == {lost}
+    assert len(chosen) - 1 <= len(broken) + 2
+    with pytest.raises(RegisterError, match=r"interrupts.c:1 has no instruction of"):
+        interruptions(driver.get, handler=driver.rx_isr, line="interrupts.c:1")
+
+
+def test_a_wait_gets_the_interrupt(driver: CFunctions) -> None:
+    """Each place before the wait defers the interrupt to it, as the wait itself does; no call sleeps."""
+    if "receive" not in driver:
+        pytest.skip("this target has no instruction that waits for interrupts")
+    state = variables(driver)
+    told = []
+    for at in interruptions(driver.receive, handler=driver.rx_isr):
+        state.head = state.tail = state.calls = 0
+        assert (at(), state.calls) == (42, 1)
+        told.append(str(at))
+    assert told[0].startswith("in the wait of interrupts.c:")
+    assert len(told) > 4
+    assert any("off until" in text for text in told)
+
+
+def test_interrupts_that_are_off_come_later(driver: CFunctions) -> None:
+    if library_of(driver).facts.machine == "EM_X86_64":
+        pytest.skip("this target can't turn interrupts off")
+    state = variables(driver)
+    sweep = interruptions(driver.get_mended, handler=driver.rx_isr)
+    sweep.require(lambda: state.count == 1 and state.calls == 1, prepare=lambda: reset(driver))
+    off = [at for at in sweep if at() in (-1, 42) and at.deferred]
+    assert len(off) > 5
+    assert {item.came for item in off} == {off[-1].came}
+
+
+def test_a_handler_asks_for_its_registers(driver: CFunctions) -> None:
+    """The model's interrupt stays raised while a byte can be sent, as a UART's does."""
+    sent: list[int] = []
+
+    def control(value: int) -> None:
+        if value & 0x80:
+            usart.interrupt(driver.usart_isr)
+
+    def send(value: int) -> None:
+        sent.append(value)
+        if len(sent) < 5:
+            usart.interrupt(driver.usart_isr)
+
+    with registers(driver, BASE, USART) as usart:
+        usart.SR.value = 0x80
+        usart.on_write("CR1", control)
+        usart.on_write("DR", send)
+        driver.send_by_interrupts(b"hello", 5)
+        assert bytes(sent) == b"hello"
+        assert runs_in_handler_mode(driver)
+        assert usart.CR1.value == 0
+        with pytest.raises(RegisterError, match="by a function that answers an access"):
+            usart.interrupt(driver.usart_isr)
+
+
+def test_an_error_in_a_handler_ends_the_call_and_the_next_call_works(driver: CFunctions) -> None:
+    with registers(driver, BASE, USART) as usart:
+        usart.SR.reads = [0x80]
+        interrupt(driver.usart_isr)
+        with pytest.raises(RegisterError, match="SR is read again"):
+            interrupt(driver.usart_isr)
+        usart.SR.reads = [0]
+        before = len(usart.accesses)
+        interrupt(driver.usart_isr)
+        assert len(usart.accesses) > before
+    interrupt(driver.rx_isr)
+    assert runs_in_handler_mode(driver)

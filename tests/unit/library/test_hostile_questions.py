@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Questions and memory from a device that breaks the protocol are errors; a pointer reaches C's memory."""
+
+from __future__ import annotations
+
+from struct import pack
+from typing import Any, cast
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+from minrpc import DialectError
+from minrpc.client.conversation import Conversation
+from minrpc.library import FakeFunction
+from minrpc.library.fake_functions import PointerArgument, _Pointers
+from minrpc.program.c_types import (
+    CType,
+    FunctionDeclaration,
+    FunctionType,
+    Parameter,
+    Pointer,
+    Qualified,
+    Scalar,
+    Void,
+)
+
+WORD = pack("<Q", 7)
+
+
+def question(data: bytes) -> bytes:
+    """A reply with a question: length, code 64, the room for an answer, and the data."""
+    return pack("<QiI", 8 + len(data), 64, 128) + data
+
+
+def conversation(data: bytes, *answers: bytes) -> Conversation:
+    """A function that has asked; the device answers the next requests with questions of these bytes."""
+    replies = [question(answer) for answer in answers]
+    link = Mock(generation=1, left_s=1.0, request=Mock(side_effect=replies))
+    return Conversation(link, question(data), "call f", {})
+
+
+@pytest.mark.parametrize("data", [b"", WORD[:7], WORD + b"x", 2 * WORD + WORD[:4]])
+def test_a_question_is_whole_words(data: bytes) -> None:
+    with pytest.raises(DialectError, match=f"call f: a question of {len(data)} bytes names no function"):
+        conversation(data)
+
+
+@pytest.mark.parametrize("came", [b"", b"12345", b"1234567890"])
+def test_memory_of_another_size_than_asked_for(came: bytes) -> None:
+    asked = conversation(WORD, came, b"12345678")
+    with pytest.raises(DialectError, match=f"{len(came)} of 8 bytes at 0x100 came"):
+        asked.read(0x100, 8)
+    assert asked.read(0x100, 8) == b"12345678"
+
+
+def test_a_question_with_too_few_arguments() -> None:
+    kind = Mock(parameters=(Mock(), Mock()), variadic=False, result=Void())
+    fake = FakeFunction(cast("Any", Mock(type=kind, parameters=("a", "b"))), Mock(side_effect=AssertionError))
+    asked = conversation(2 * WORD)
+    with pytest.raises(DialectError, match="was called with 1 of 2 arguments"):
+        fake.respond(asked, memoryview(WORD))
+
+
+class Memory:
+    """A conversation with a device whose memory begins at 0x100."""
+
+    name = "fake get"
+
+    def __init__(self, content: bytes) -> None:
+        self.content = bytearray(content)
+
+    def read(self, address: int, size: int) -> bytes:
+        return bytes(self.content[address - 0x100 :][:size])
+
+    def write(self, address: int, data: bytes) -> None:
+        self.content[address - 0x100 : address - 0x100 + len(data)] = data
+
+
+def pointer(memory: Memory, *, constant: bool = False) -> PointerArgument:
+    """A pointer to `short` at the memory's begin."""
+    element: CType = Scalar("short", 2, "int", True)
+    kind = Pointer(Qualified(element, "const") if constant else element, 8)
+    return _Pointers(cast("Conversation", memory), lambda _: None, None).to_memory(0x100, kind)
+
+
+def test_a_pointer_reads_and_writes_elements() -> None:
+    memory = Memory(pack("<4h", 1, -2, 3, 4))
+    there = pointer(memory)
+    assert (there[0], there[1], there[1:3].tolist(), there[:2].tolist()) == (1, -2, [-2, 3], [1, -2])
+    assert (there.copied(), there.copied(3).tolist(), there[3:1].tolist()) == (1, [1, -2, 3], [])
+    there[1] = 7
+    there[2:4] = [8, 9]
+    assert memory.content == pack("<4h", 1, 7, 8, 9)
+
+
+def test_a_pointer_refuses_another_count_and_a_const_target() -> None:
+    memory = Memory(pack("<2h", 1, 2))
+    for given in ([1], [1, 2, 3]):
+        with pytest.raises(ValueError, match=f"2 elements are written, {len(given)} are given"):
+            pointer(memory)[:2] = given
+    for index in (slice(1, None), slice(0, 2, 2)):
+        with pytest.raises(ValueError, match="a pointer has no length"):
+            pointer(memory)[index]
+    with pytest.raises(TypeError, match="points to const"):
+        pointer(memory, constant=True)[0] = 3
+    assert memory.content == pack("<2h", 1, 2)
+
+
+def test_a_const_array_can_not_be_changed_by_a_fake() -> None:
+    """It has no way back: a change would be lost."""
+    there = pointer(Memory(pack("<3h", 1, -2, 3)), constant=True)
+    parameters = (Parameter("x", there.ctype), Parameter("n", Scalar("int", 4, "int", True)))
+    declared = FunctionDeclaration("f", "f", FunctionType(Void(), parameters))
+    fake = FakeFunction(declared, lambda *_: None, "x[n], n")
+    fake.respond(there._conversation, memoryview(pack("<2Q", 0x100, 3)))
+    ((values, count),) = fake.calls
+    assert isinstance(values, np.ndarray)
+    assert (values.tolist(), values.flags.writeable, count) == ([1, -2, 3], False, 3)

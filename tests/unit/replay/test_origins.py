@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pointers that leave their object, by machine code that the devices' compilers have made."""
+
+import logging
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from minrpc.counters.image import Image
+from minrpc.replay.checking import MemoryCheck
+from minrpc.replay.code_map import CodeMap
+from minrpc.replay.operations import Kind, Operation, operations
+from minrpc.replay.trace import STEP, Recorded
+
+
+class Shown(NamedTuple):
+    """The parts of an operation that a row names."""
+
+    kind: Kind
+    to: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    amount: int = 0
+    writes_back: int = 0
+
+
+def shown(operation: Operation) -> Shown:
+    return Shown(*operation[1:6])
+
+
+# By arm-none-eabi-as and riscv64-unknown-elf-as.
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("80b5", Shown(Kind.STORE, ("r7", "lr"), ("sp",), -8, -8)),  # push {r7, lr}
+        ("aab0", Shown(Kind.SUM, ("sp",), ("sp",), -168)),  # sub sp, #168
+        ("07f13803", Shown(Kind.SUM, ("r3",), ("r7",), 56)),  # add.w r3, r7, #56
+        ("3b44", Shown(Kind.ADD, ("r3",), ("r3", "r7"))),  # add r3, r7
+        ("43f8282c", Shown(Kind.STORE, ("r2",), ("r3",), -40)),  # str.w r2, [r3, #-40]
+        ("02f8011b", Shown(Kind.STORE, ("r1",), ("r2",), 0, 1)),  # strb.w r1, [r2], #1
+        ("04eb8204", Shown(Kind.ADD, ("r4",), ("r4", "r2"), 2)),  # add.w r4, r4, r2, lsl #2
+        ("9b00", Shown(Kind.SHIFT, ("r3",), ("r3",), 2)),  # lsls r3, r3, #2
+        ("80bd", Shown(Kind.LOAD, ("r7", "pc"), ("sp",), 0, 8)),  # pop {r7, pc}
+    ],
+)
+def test_thumb(code: str, expected: Shown) -> None:
+    assert [shown(item) for item in operations(bytes.fromhex(code), 0, "thumb")] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("6d71", Shown(Kind.SUM, ("sp",), ("sp",), -272)),  # addi sp, sp, -272
+        ("130484fb", Shown(Kind.SUM, ("s0",), ("s0",), -72)),  # addi s0, s0, -72
+        ("a297", Shown(Kind.ADD, ("a5",), ("a5", "s0"))),  # add a5, a5, s0
+        ("23aee7fc", Shown(Kind.STORE, ("a4",), ("a5",), -36)),  # sw a4, -36(a5)
+        ("8a07", Shown(Kind.SHIFT, ("a5",), ("a5",), 2)),  # slli a5, a5, 2
+        ("b7170000", Shown(Kind.NUMBER, ("a5",), (), 4096)),  # lui a5, 1
+    ],
+)
+def test_riscv(code: str, expected: Shown) -> None:
+    found = [shown(item) for item in operations(bytes.fromhex(code), 0, "riscv32")]
+    assert found == [expected]
+
+
+class Full:
+    """A recorder whose ring was too small."""
+
+    def __init__(self) -> None:
+        self.image = Image(Path("/bin/true"))
+
+    def take(self) -> Recorded:
+        return Recorded(np.zeros(0, STEP), 5)
+
+
+def test_a_record_without_room_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    check = MemoryCheck(Full())  # type: ignore[arg-type]
+    check._code = CodeMap([]), {}, []
+    with caplog.at_level(logging.WARNING, "minrpc.check"):
+        assert check.end([], ()) is None
+    assert "no room for the last 5 steps of the call" in caplog.text
