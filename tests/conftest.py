@@ -19,7 +19,7 @@ from minrpc.tuning import compilers
 from minrpc.tuning.compilers import Built, built
 from packaging.requirements import Requirement
 
-pytest_plugins = ["pytester"]
+pytest_plugins = ["pytester", "tests.limits"]
 
 _PASSED: Final = "tests/passed"
 # Distributions that some tests need and that no extra has.
@@ -56,6 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "extra(name): skipped unless all packages of this extra of minrpc-harness are installed, or, for"
         " cmsis-nn, unless CMSIS_NN names its source tree",
         "slow: left out without --all, unless its file is named on the command line",
+        "limit(seconds): the test's time, of time that it could use; otherwise a limit of all tests",
         "once: as slow, on all default platforms but the first",
     ):
         config.addinivalue_line("markers", line)

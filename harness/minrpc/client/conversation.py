@@ -94,7 +94,7 @@ class Conversation:
         self._link = link
         self._stage = stage
         self._generation = link.generation
-        self._left_s = link.left_s
+        self._left_s, self._whole_s = link.left_s, link.whole_s
         self._over = False
         self._outer = outer
         self._functions = functions
@@ -256,7 +256,7 @@ class Conversation:
         if self._link.generation != self._generation:
             raise DialectError(f"{self.name}: the session in which it was called has ended")
         packet = encode_request(Answer(waiting + commands), Dialect.V0_8_0)
-        body = self._link.request(packet, self._stage, self._left_s)
+        body = self._link.request(packet, self._stage, self._left_s, whole_s=self._whole_s)
         if is_question(body):
             self._left_s = self._link.left_s
         return body

@@ -198,18 +198,23 @@ class SessionLink:
                 f"{self.name} is lent to {self._lent_to}", next_step="use that, or wait for its end"
             )
 
-    def request(self, packet: bytes, stage: str, budget_s: float, front: int = 0) -> Buffer:
+    def request(
+        self, packet: bytes, stage: str, budget_s: float, front: int = 0, whole_s: float | None = None
+    ) -> Buffer:
         """Send an RPC packet and return the packet that answers it.
 
         front: for a copy longer than the device's receive buffer, the bytes before its data.
+        whole_s: the limit of the call that this request continues; `budget_s` is the part that is left.
 
         Raises SessionTerminatedError, LinkError when the answer came damaged, DeadlineError, and the errors
         of the transport and of the owner's check.
         """
-        deadline = self._deadline = Deadline(stage, budget_s, self.owner.clock, self.total)
+        deadline = self._deadline = Deadline(stage, budget_s, self.owner.clock, self.total, whole_s)
         self._waiting = True
         damaged = self._session.deframer.counters.errors
         try:
+            if budget_s <= 0.0:  # Each answer of a device that asks without end comes in time.
+                raise deadline.error("the end of the function")
             reply = (
                 self._numbered(packet, deadline) if self.numbered else self._plain(packet, deadline, front)
             )
@@ -228,6 +233,11 @@ class SessionLink:
         if stage.startswith(_CALL):
             self._last_call = stage
         return reply
+
+    @property
+    def whole_s(self) -> float:
+        """The limit of the last request's call, in seconds."""
+        return self._deadline.whole_s
 
     @property
     def left_s(self) -> float:

@@ -182,15 +182,22 @@ class Deadline:
     stage: a name for messages, "boot", "session", "call add".
     charge: the device's clock; None for wall time.
     total: a second deadline, which also ends this deadline.
+    whole_s: the limit for messages, of which `budget_s` is the part that is left; None if it is all of it.
     """
 
-    __slots__ = ("_begin_s", "_clock", "_sample", "_total", "budget_s", "stage")
+    __slots__ = ("_begin_s", "_clock", "_sample", "_total", "budget_s", "stage", "whole_s")
 
     def __init__(
-        self, stage: str, budget_s: float, charge: Clock | None = None, total: Deadline | None = None
+        self,
+        stage: str,
+        budget_s: float,
+        charge: Clock | None = None,
+        total: Deadline | None = None,
+        whole_s: float | None = None,
     ) -> None:
         self.stage = stage
         self.budget_s = budget_s
+        self.whole_s = budget_s if whole_s is None else whole_s
         self._clock = charge or WallClock()
         self._total = total
         self._begin_s = self._clock.now()
@@ -238,7 +245,7 @@ class Deadline:
         if self._total is not None and self._total.expired():
             limit, message = "total", f"the total time limit of {self._total.budget_s:g} s has passed"
         else:
-            message = f"stage {self.stage!r} did not come to its end within {round(self.budget_s, 3):g} s"
+            message = f"stage {self.stage!r} did not come to its end within {round(self.whole_s, 3):g} s"
         error = DeadlineError(
             message, stage=self.stage, waited_for=waited_for, wall_s=self.wall_s, cpu_s=self._cpu_known()
         )

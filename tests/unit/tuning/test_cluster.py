@@ -51,7 +51,7 @@ def test_two_workers_say_what_one_device_says(tmp_path: Path) -> None:
         pytest.skip("; ".join(requirement.name for requirement in lacks))
     kernel, firmware = kernel_in(tmp_path), build(target)
     here = told(list(tune(kernel, SPACE, firmware)))
-    with distributed.LocalCluster(  # type: ignore[no-untyped-call]
+    with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
     ) as cluster:
         workers = DaskWorkers(cluster.scheduler_address, kernel, target)
