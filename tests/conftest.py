@@ -19,7 +19,7 @@ from minrpc.tuning import compilers
 from minrpc.tuning.compilers import Built, built
 from packaging.requirements import Requirement
 
-pytest_plugins = ["pytester", "tests.limits"]
+pytest_plugins = ["pytester", "tests.limits", "tests.costs"]
 
 _PASSED: Final = "tests/passed"
 # Distributions that some tests need and that no extra has.

@@ -15,6 +15,8 @@ from minrpc import ConfigurationError, Device, Firmware, LoadedLibrary, LoadErro
 from minrpc.library import toolset_of
 from minrpc.library.loading import firmware_from
 
+pytestmark = pytest.mark.once
+
 Load = Callable[..., LoadedLibrary]
 
 

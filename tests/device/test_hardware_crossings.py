@@ -28,6 +28,8 @@ from minrpc.transport import Faults
 
 from tests.device.conftest import MakeLossy
 
+pytestmark = pytest.mark.once
+
 REGISTERS = Path(__file__).with_name("c") / "registers.c"
 INTERRUPTS = REGISTERS.with_name("interrupts.c")
 BASE, OTHER = 0x40013800, 0x40004400

@@ -13,6 +13,8 @@ import pytest
 from minrpc import ConfigurationError, Device, DialectError, GuardError, LoadedLibrary
 from minrpc.plugin.shared import SharedDevice
 
+pytestmark = pytest.mark.once
+
 Load = Callable[..., LoadedLibrary]
 PARTNER = Path(__file__).with_name("c") / "partner.c"
 

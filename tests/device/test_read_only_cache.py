@@ -12,6 +12,8 @@ import pytest
 from minrpc import Firmware
 from minrpc.firmware import cache_home
 
+pytestmark = pytest.mark.once
+
 USE = """
 import sys, minrpc
 from minrpc.running import all_counters, start

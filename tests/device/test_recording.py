@@ -12,6 +12,8 @@ import pytest
 from minrpc import CallOptions, Firmware, record_call, run_of_calls, write_page
 from minrpc.cli import main
 
+pytestmark = pytest.mark.once
+
 SOURCE = "int total(const short *x, int n) { int sum = 0; while (n--) sum += *x++; return sum; }\n"
 FIGURES = ("function_bytes", "code_bytes", "code_compiler", "code_flags", "inclusive", "arguments")
 

@@ -22,6 +22,8 @@ from minrpc import (
 )
 from minrpc.client.layout import LAYOUT, home
 
+pytestmark = pytest.mark.once
+
 
 @pytest.fixture
 def laid_out(device: Device) -> Device:

@@ -374,7 +374,7 @@ class RunningDevice:
 
     def _quit(self) -> bool:
         """Ask the emulator to end; returns False if it can't be asked."""
-        if self.qmp is None or not self.alive():
+        if self.qmp is None or not self.qmp.ready or not self.alive():
             return False
         try:
             self.qmp.send("quit")

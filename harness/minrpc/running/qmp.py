@@ -20,6 +20,7 @@ class Qmp:
     """A monitor connection. Events are dropped, since the link and the process report the same.
 
     while_asking: a context manager's function; its block lasts from a command to the answer.
+    ready: True once QEMU takes commands; before, it answers each with an error.
     """
 
     def __init__(
@@ -31,12 +32,14 @@ class Qmp:
         self._while_asking = while_asking
         self._received = b""
         self._sent = 0
+        self.ready = False
 
     def open(self, deadline: Deadline) -> None:
         """Wait for QEMU's greeting and enter command mode. Raises LinkClosedError when QEMU ends before."""
         while "QMP" not in self._next(deadline):
             pass
         self.execute("qmp_capabilities", deadline)
+        self.ready = True
 
     def execute(self, command: str, deadline: Deadline, **arguments: object) -> Any:  # noqa: ANN401 (JSON)
         """The answer to `command`. Raises QmpError, LinkClosedError if QEMU ends, DeadlineError."""

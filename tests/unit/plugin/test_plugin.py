@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pytest plugin, by running pytest on small projects that use it, with the posix device."""
 
-import os
 import subprocess
 import sys
 import textwrap
 import xml.etree.ElementTree as ET
-from pathlib import Path
 
 import pytest
 from minrpc import BuildError, Firmware, Target, build
@@ -24,15 +22,6 @@ ADD = """
         device.system_lib()["add"](a, b, c)
         assert c.numpy().tolist() == [6, 7]
 """
-
-
-@pytest.fixture(autouse=True)
-def _own_configuration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The tests do not read the user's files, but use the user's cache of firmware, so that nothing is built
-    twice."""
-    home = Path.home()
-    monkeypatch.setenv("XDG_CACHE_HOME", os.environ.get("XDG_CACHE_HOME") or str(home / ".cache"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
 
 
 def run(pytester: pytest.Pytester, *options: str) -> pytest.RunResult:
