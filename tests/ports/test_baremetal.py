@@ -25,6 +25,7 @@ from minrpc import (
     start,
 )
 from minrpc.host import Deadline
+from minrpc.program.elf import Elf
 from minrpc.wire.values import Handle
 
 from tests.runtime.test_options import OPTIONS
@@ -159,6 +160,25 @@ def test_vectors_take_fewer_instructions_than_scalars(
         vector, scalar = (instructions(device, name, on_a, on_b) for name in ("dot", "dot_scalar"))
     record_property("instructions of 1,024 elements", f"{vector:.0f} by vectors, {scalar:.0f} by a loop")
     assert vector < scalar / 4
+
+
+@pytest.mark.parametrize("name", ["bare_mps2_an385", "bare_rv32", slow("bare_microbit"), slow("rtl_ibex")])
+def test_zeros_in_sections_of_other_names_are_not_in_the_heap(name: str, tmp_path: Path) -> None:
+    """picolibc's linker script begins the heap behind .bss, where the linker puts such sections, too."""
+    section = '__asm__(".section {0},\\"aw\\",%nobits\\n{1}: .space 600\\n.text");\nextern char {1}[];\n'
+    zeros = {f"zeros{i}": place for i, place in enumerate((".noinit", ".noinit.mine", "dma", ".dma.rx"))}
+    source = tmp_path / "zeros.c"
+    source.write_text(
+        "".join(section.format(place, symbol) for symbol, place in zeros.items())
+        + '__attribute__((section("my_data"))) int seven = 7;\n'
+        + "__attribute__((constructor)) static void use(void)\n"
+        + f"{{\n\tseven = {' + '.join(f'{symbol}[0]' for symbol in zeros)};\n}}\n"
+    )
+    firmware = build(target_of(name, source))
+    elf = Elf(firmware.elf.read_bytes(), firmware.elf.name)
+    found = {symbol.name: symbol.value for symbol in elf.symbols}
+    assert max(found[symbol] for symbol in zeros) + 600 <= found["__heap_start"] < found["__heap_end"]
+    assert found["__data_start"] <= found["seven"] < found["__data_end"]
 
 
 @pytest.mark.parametrize("options", [("ERROR_TEXTS",), tuple(OPTIONS)], ids=["texts", "all"])

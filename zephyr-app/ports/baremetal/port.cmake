@@ -14,7 +14,7 @@ set(PORT_PRIVATE_INCLUDES ${CMAKE_CURRENT_LIST_DIR} ${_machine_include})
 
 # picolibc's linker script takes the memory map as symbols.
 include(${CMAKE_CURRENT_LIST_DIR}/link_script.cmake)
-keep_build_id(${CMAKE_CURRENT_BINARY_DIR}/picolibc_with_build_id.ld _script_options)
+adapt_link_script(${CMAKE_CURRENT_BINARY_DIR}/picolibc.ld _script_options)
 list(GET MACHINE_FLASH 0 _flash)
 list(GET MACHINE_FLASH 1 _flash_size)
 list(GET MACHINE_RAM 0 _ram)
