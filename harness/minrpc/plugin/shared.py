@@ -13,7 +13,7 @@ from typing import Final
 from minrpc.client.lent import LentTransport
 from minrpc.counters import counters_for
 from minrpc.counters.coverage import add_coverage, covered_lines
-from minrpc.errors import HarnessError, visible
+from minrpc.errors import EmulatorExitedError, HarnessError, visible
 from minrpc.firmware import Firmware, build
 from minrpc.firmware.flash import flash
 from minrpc.host.deadline import Deadline
@@ -75,8 +75,10 @@ class SharedDevice:
 
     @property
     def running(self) -> RunningDevice:
-        """The running device; starts it if it does not run."""
-        if self._running is not None and self._pool is not None and not self._answers():
+        """The running device; starts it if it does not run: also if it has ended since the last test."""
+        if self._running is not None and (
+            self._has_ended() or (self._pool is not None and not self._answers())
+        ):
             self.discard()
         if self._running is None:
             begin = time.monotonic()
@@ -84,6 +86,15 @@ class SharedDevice:
                 self._running = self._start()
             self.boot_s = time.monotonic() - begin
         return self._running
+
+    def _has_ended(self) -> bool:
+        """True if the process has ended, whose end no test is to blame for."""
+        assert self._running is not None
+        try:
+            self._running.check()
+        except EmulatorExitedError as error:
+            self.say(f"{error.message}, between two tests; it is started again")
+        return not self._running.alive()
 
     def _answers(self) -> bool:
         """True if the board still starts a session: others of its kind could take its place."""

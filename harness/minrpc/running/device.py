@@ -394,7 +394,8 @@ class RunningDevice:
         )
         if self._ended is not None and self._ended.stage:
             error.details += (f"that was in an earlier request: {self._ended.stage}",)
-        self._explain_crash(error)
+        if self.qmp is None and not self._was_ended():  # Last words on the console are of an earlier crash.
+            self._explain_crash(error)
         return error
 
 

@@ -97,6 +97,69 @@ def test_a_device_that_died_is_replaced_and_the_failure_says_so(pytester: pytest
     result.stdout.fnmatch_lines(["*posix ended by itself: killed by SIGKILL*", "*-- posix: wire --*"])
 
 
+def test_the_test_after_an_expected_death_is_innocent(pytester: pytest.Pytester) -> None:
+    """A hang, a crash that is expected, or told by xfail or skip, and an end between two tests."""
+    pytester.makeconftest(
+        """
+        import os, pytest
+        running = []
+
+        @pytest.fixture(autouse=True)
+        def note(running_device):
+            running[:] = [running_device]
+
+        def pytest_runtest_logfinish(nodeid):
+            if "killed_after" in nodeid:
+                running[0].process.kill()
+                running[0].process.wait()
+        """
+    )
+    pytester.makepyfile(
+        """
+        import pytest
+        from minrpc import HarnessError
+
+        def works(device):
+            assert device.system_lib()["inc"](1) == 2
+
+        @pytest.mark.parametrize("name", ["hang", "crash"])
+        class TestEach:
+            def test_expected(self, device, name):
+                device.call_timeout_s = 0.2
+                with pytest.raises(HarnessError):
+                    device.system_lib()["testing." + name]()
+
+            def test_after_expected(self, device, name):
+                works(device)
+
+            @pytest.mark.xfail(strict=True)
+            def test_xfail(self, device, name):
+                device.call_timeout_s = 0.2
+                device.system_lib()["testing." + name]()
+
+            def test_after_xfail(self, device, name):
+                works(device)
+
+            def test_skip(self, device, name):
+                device.call_timeout_s = 0.2
+                with pytest.raises(HarnessError):
+                    device.system_lib()["testing." + name]()
+                pytest.skip("it died")
+
+            def test_after_skip(self, device, name):
+                works(device)
+
+        def test_is_killed_after(device):
+            works(device)
+
+        def test_next(device):
+            works(device)
+        """
+    )
+    result = run(pytester, "--platform", "posix")
+    result.assert_outcomes(passed=10, xfailed=2, skipped=2)
+
+
 def test_a_failure_shows_the_counts_of_both_sides_and_the_memory(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
