@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from minrpc import (
     ConfigurationError,
+    DeadlineError,
     Device,
     DialectError,
     HarnessError,
@@ -416,3 +417,17 @@ def test_memory_that_is_not_there(load: Load, tmp_path: Path, minrpc_shared: Sha
         lib["filled"](3 << 29)
     assert re.search("1 bytes at 0x[0-9a-f]+ were being read for fill", str(caught.value))
     minrpc_shared.discard()
+
+
+def test_a_function_that_asks_without_end_runs_out_of_time(load: Load, tmp_path: Path) -> None:
+    """Each answer comes in time, and while Python answers the device is in its own code."""
+    source = tmp_path / "ticks.c"
+    source.write_text(
+        "int tick(void);\nint waits(int until)\n{\n\twhile (tick() < until) {\n\t}\n\treturn 1;\n}\n"
+    )
+    lib = load(source, fakes={"tick": lambda: 0})
+    with pytest.raises(DeadlineError, match=r"within 0\.3 s") as caught:
+        lib["waits"].with_timeout(0.3)(5)
+    assert caught.value.details[0] == "it asked Python for tick, in waits at ticks.c:4"
+    assert not re.search("link_wait|minrpc_asked|idle", str(caught.value))
+    assert load(source, fakes={"tick": lambda: 7})["waits"](5) == 1

@@ -77,6 +77,10 @@ class FunctionOnHost(Protocol):
         """The result as 8 bytes. words: the arguments, 8 bytes each."""
         ...
 
+    def asked_at(self, words: memoryview) -> int:
+        """The address of the instruction of C that asks."""
+        ...
+
 
 class Conversation:
     """One question of a running function, until its answer."""
@@ -256,10 +260,16 @@ class Conversation:
         if self._link.generation != self._generation:
             raise DialectError(f"{self.name}: the session in which it was called has ended")
         packet = encode_request(Answer(waiting + commands), Dialect.V0_8_0)
-        body = self._link.request(packet, self._stage, self._left_s, whole_s=self._whole_s)
+        body = self._link.request(packet, self._stage, self._left_s, whole_s=self._whole_s, place=self._place)
         if is_question(body):
             self._left_s = self._link.left_s
         return body
+
+    def _place(self) -> str:
+        """The line of C that asked Python."""
+        assert self._function is not None
+        at = self._function.asked_at(self._words)
+        return f"it asked Python for {self.name}, in {self._link.owner.place_of(at)}"
 
     def _end(self) -> None:
         """Make the device end the function, because Python raised an exception."""

@@ -16,7 +16,7 @@ from dataclasses import asdict
 from minrpc.client import resend
 from minrpc.client.console import ConsoleTail
 from minrpc.client.lent import LentTransport
-from minrpc.client.owner import Owner, Unowned
+from minrpc.client.owner import ASKING, Owner, Unowned
 from minrpc.errors import (
     ConfigurationError,
     DeadlineError,
@@ -199,12 +199,19 @@ class SessionLink:
             )
 
     def request(
-        self, packet: bytes, stage: str, budget_s: float, front: int = 0, whole_s: float | None = None
+        self,
+        packet: bytes,
+        stage: str,
+        budget_s: float,
+        front: int = 0,
+        whole_s: float | None = None,
+        place: Callable[[], str] | None = None,
     ) -> Buffer:
         """Send an RPC packet and return the packet that answers it.
 
         front: for a copy longer than the device's receive buffer, the bytes before its data.
         whole_s: the limit of the call that this request continues; `budget_s` is the part that is left.
+        place: gives the place where the function that this request answers has asked.
 
         Raises SessionTerminatedError, LinkError when the answer came damaged, DeadlineError, and the errors
         of the transport and of the owner's check.
@@ -214,13 +221,17 @@ class SessionLink:
         damaged = self._session.deframer.counters.errors
         try:
             if budget_s <= 0.0:  # Each answer of a device that asks without end comes in time.
-                raise deadline.error("the end of the function")
+                overdue = deadline.error(ASKING)
+                overdue.wall_s = overdue.cpu_s = None
+                raise overdue
             reply = (
                 self._numbered(packet, deadline) if self.numbered else self._plain(packet, deadline, front)
             )
         except HarnessError as error:
             if isinstance(error, DeadlineError) and not error.limit:
                 error.limit, error.next_step = "call", _MORE_TIME
+            if isinstance(error, DeadlineError) and place is not None:
+                error.details = (place(),)
             failure = self._explained(self._blame(error, damaged), stage)
             self._give_up(failure, stage)
             if failure is error:

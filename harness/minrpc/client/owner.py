@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from minrpc.errors import HarnessError, LinkClosedError
 from minrpc.host.deadline import Clock, Deadline, WallClock
@@ -16,6 +16,10 @@ from minrpc.transport import Transport
 if TYPE_CHECKING:  # The client passes these values on without using them.
     from minrpc.firmware import Firmware
     from minrpc.targets import Target
+
+
+ASKING: Final = "the end of a function that asks Python"
+"""The event that a `DeadlineError` has waited for when the device itself waits for this side."""
 
 
 class DirectMemory(Protocol):
@@ -152,6 +156,9 @@ class Owner(Protocol):
         """The bytes at the device's `address`, read without its help while no request runs; None if that is
         impossible."""
 
+    def place_of(self, address: int) -> str:
+        """Function, file and line of the code at `address`; the address if they are not known."""
+
     def reader(self, address: int, nbytes: int) -> Callable[[], bytes | None]:
         """A function that peeks at one place again and again; if it fails, it returns None or raises
         OSError."""
@@ -201,6 +208,10 @@ class Unowned:
     def peek(self, address: int, nbytes: int) -> bytes | None:
         """None: only the link leads to the device's memory."""
         return None
+
+    def place_of(self, address: int) -> str:
+        """The address."""
+        return f"0x{address:x}"
 
     def reader(self, address: int, nbytes: int) -> Callable[[], bytes | None]:
         """Gives None, as `peek` does."""

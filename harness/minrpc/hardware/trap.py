@@ -70,6 +70,7 @@ class Trap:
         self._peripherals: list[Registers] = []
         self._programs: list[tuple[range, Program]] = []
         self._lines: dict[int, str] = {}
+        self._at = 0
         self._answering = False
         self._handler: int | None = None
         self._pointer = program_facts(toolset.elf).pointer_size
@@ -173,12 +174,17 @@ class Trap:
         self._handler = None
         return answer.number | 1 << 48
 
+    def asked_at(self, words: memoryview) -> int:
+        """See `FunctionOnHost`: the last access."""
+        return self._at
+
     def address(self, name: str) -> int:
         """The address of a variable of the trap's code."""
         return self._library.symbols.addresses[name]
 
     def line(self, pc: int) -> str:
         """The line of C at `pc`, "file.c:12"; "" if unknown."""
+        self._at = pc
         known = self._lines.get(pc)
         if known is None:
             program = next((item for place, item in reversed(self._programs) if pc in place), self._firmware)

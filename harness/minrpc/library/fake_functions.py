@@ -253,8 +253,9 @@ class FakeFunction:
         """Call the function; see `FunctionOnHost`."""
         numbers = [number for (number,) in _WORD.iter_unpack(words)]
         due = len(self.type.parameters) + in_memory(self.type.result)
-        if len(numbers) < due:
-            raise DialectError(f"{self.name} was called with {len(numbers)} of {due} arguments")
+        if len(numbers) <= due:
+            raise DialectError(f"{self.name} was called with {len(numbers) - 1} of {due} arguments")
+        del numbers[due:]
         pointers = _Pointers(conversation, self.function_at, self.callback)
         arguments = _Arguments(pointers, self.type.parameters, numbers, self._lengths)
         if self._reads_further and self._answer != "zero":
@@ -272,6 +273,11 @@ class FakeFunction:
             ) from None
         arguments.write_back()
         return self._result(conversation, value, numbers)
+
+    def asked_at(self, words: memoryview) -> int:
+        """See `FunctionOnHost`. The return address is behind the arguments."""
+        (behind,) = _WORD.unpack(words[-_WORD.size :])
+        return int(behind) - 1
 
     def _result(self, conversation: Conversation, value: object, numbers: Sequence[int]) -> int:
         ctype = self.type.result

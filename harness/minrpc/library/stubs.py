@@ -269,7 +269,8 @@ def _stub(index: int, function: FunctionDeclaration, names: TypeNames) -> str:
         body, count = f"{asked};\n\treturn result;", count + 1
     elif letter(kind) == "f":
         body = f"return {asked}.f;"
-    lines = "\n\t".join([f"value q[{count}];", *sets, body])
+    sets.append(f"q[{count}].i = (long long)(__UINTPTR_TYPE__)__builtin_return_address(0);")
+    lines = "\n\t".join([f"value q[{count + 1}];", *sets, body])
     kept = f'__attribute__((section("{SPARE_SECTION}"))) ' if function.symbol.startswith(SPARE) else ""
     return (
         f'\nextern {kept}{result} f{index}({listed}) __asm__("{function.symbol}");\n'

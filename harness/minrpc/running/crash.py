@@ -164,13 +164,17 @@ def _program_end(ended: ProgramEnd, users: Sequence[str], firmware: Firmware | N
     return Explanation(f"{ended.how}{where}", tuple(f"called by {line}" for line in others))
 
 
-def hang(registers: Registers, stack: Sequence[int], image: Image, firmware: Firmware | None) -> list[str]:
-    """Explains the place of a device that does not answer."""
+def hang(
+    registers: Registers, stack: Sequence[int], image: Image, firmware: Firmware | None, *, asked: bool
+) -> list[str]:
+    """Explains the place of a device that does not answer; nothing for the runtime's own, if it `asked`."""
     link = () if registers.link is None else (registers.link,)
     found = trace(image, registers.pc, (*link, *stack))
     if found.function is None:
         return [f"it was at 0x{registers.pc:x}, where no function is known"]
     users = _users(image, found, firmware)
+    if asked and found.own_code and not users:
+        return []
     return [f"it was in {_where(image, found, firmware)}", *(f"called by {line}" for line in users)]
 
 

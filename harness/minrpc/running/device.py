@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from types import TracebackType
 from typing import Final, Self
 
+from minrpc.client.owner import ASKING
 from minrpc.counters import QemuCounters
 from minrpc.counters.image import Image, LoadedCode
 from minrpc.errors import (
@@ -210,8 +211,8 @@ class RunningDevice:
         error.add_context(console_tail=self.console_text if self.console_tail else None)
         if isinstance(error, SessionTerminatedError):
             self._explain_crash(error)
-        elif isinstance(error, DeadlineError):
-            error.details += tuple(self._where_it_hangs())
+        elif isinstance(error, DeadlineError) and error.waited_for != ASKING:
+            error.details += tuple(self._where_it_hangs(asked=bool(error.details)))
         return error
 
     def note_code(self, base: int, size: int, name: str, program: bytes) -> None:
@@ -264,12 +265,15 @@ class RunningDevice:
         if self.platform.starts == "rtl" and "the core does not have" in explained.reason:
             error.next_step = "the code is RV32IMC: give the core multiplication, division, compressed code"
 
-    def _where_it_hangs(self) -> list[str]:
-        """The processor's present place, from QEMU or the process; nothing if neither can be asked."""
+    def _where_it_hangs(self, *, asked: bool) -> list[str]:
+        """The processor's present place, from QEMU or the process; nothing if neither can be asked.
+
+        asked: the function has asked Python. If the device still waits for the answer, its place is known.
+        """
         if self.image is None:
             return []
         if self.qmp is None:
-            return self._where_process_hangs(self.image)
+            return self._where_process_hangs(self.image, asked=asked)
         deadline = Deadline("look where it hangs", _LOOK_S, self.clock)
         try:
             self.qmp.execute("stop", deadline)
@@ -280,13 +284,13 @@ class RunningDevice:
             letter = "g" if self.image.wide else "w"
             command = f"x /{_STACK_WORDS}{letter}x 0x{registers.sp:x}"
             stack = list(stack_words(self.monitor(command, deadline), size))
-            return hang(registers, stack, self.image, self.firmware)
+            return hang(registers, stack, self.image, self.firmware, asked=asked)
         except HarnessError:
             return []
         finally:
             self.qmp.send("cont")
 
-    def _where_process_hangs(self, image: Image) -> list[str]:
+    def _where_process_hangs(self, image: Image, *, asked: bool) -> list[str]:
         """The present place of the posix port's program, or of a core's: its handler of SIGURG prints it."""
         tail = self.output_tail if self.platform.starts == "rtl" else self.console_tail
         answers = self.platform.starts == "rtl" or self.platform.port == "posix"
@@ -300,7 +304,7 @@ class RunningDevice:
                 return []
             text += new.decode("ascii", "replace")
         pc, callers = place
-        return hang(Registers(pc, 0, None), callers, image, self.firmware)
+        return hang(Registers(pc, 0, None), callers, image, self.firmware, asked=asked)
 
     def monitor(self, command: str, deadline: Deadline) -> str:
         """The output of QEMU's human monitor for `command`."""

@@ -58,7 +58,7 @@ def test_a_question_with_too_few_arguments() -> None:
     fake = FakeFunction(cast("Any", Mock(type=kind, parameters=("a", "b"))), Mock(side_effect=AssertionError))
     asked = conversation(2 * WORD)
     with pytest.raises(DialectError, match="was called with 1 of 2 arguments"):
-        fake.respond(asked, memoryview(WORD))
+        fake.respond(asked, memoryview(2 * WORD))
 
 
 class Memory:
@@ -112,7 +112,7 @@ def test_a_const_array_can_not_be_changed_by_a_fake() -> None:
     parameters = (Parameter("x", there.ctype), Parameter("n", Scalar("int", 4, "int", True)))
     declared = FunctionDeclaration("f", "f", FunctionType(Void(), parameters))
     fake = FakeFunction(declared, lambda *_: None, "x[n], n")
-    fake.respond(there._conversation, memoryview(pack("<2Q", 0x100, 3)))
+    fake.respond(there._conversation, memoryview(pack("<3Q", 0x100, 3, 0)))
     ((values, count),) = fake.calls
     assert isinstance(values, np.ndarray)
     assert (values.tolist(), values.flags.writeable, count) == ([1, -2, 3], False, 3)
