@@ -158,8 +158,6 @@ def test_a_function_that_loses_its_way(
     lib = load("c/lost.c")
     if minrpc_shared.target.serial_port is not None:
         pytest.skip("a board that hangs has to be reset by hand")
-    if function == "leap" and running_device.platform.arch == "x86":
-        pytest.skip("an x86 under Zephyr tells a stack pointer of 0 as the end of its stack")
     if function == "divisor_of" and running_device.platform.arch == "riscv":
         assert lib[function](*arguments) == 0
         return

@@ -96,8 +96,8 @@ def _has_wrong_stack_pointer(words: LastWords, image: Image) -> bool:
     """True if the stack pointer is too far from the stack for any overflow; in a process, if no memory is
     there."""
     sp = words.values.get("sp")
-    if sp is None:
-        return False
+    if sp is None or sp < _NULL:
+        return sp is not None
     low, high = image.stack
     if (low, high) != ANYWHERE and low < high:  # A program may have further stacks.
         return not low - _FARTHEST <= sp <= high + (0 if words.overflow else _FARTHEST)
@@ -112,6 +112,8 @@ def _wrong_stack_pointer(
 ) -> Explanation:
     """Explains a stack pointer that points to no stack."""
     where = _where(image, found, firmware) if found.function is not None else ""
+    if found.function is not None and _NOT_THE_USERS.match(found.function.name):
+        where = users[0] if users else ""  # In the C library's longjmp.
     if not where and called:
         where = f"{called}, or in a function that it called"
     place = f", in {where}" if where else ""
