@@ -19,6 +19,7 @@ from minrpc import (
     DialectError,
     HarnessError,
     LoadedLibrary,
+    RunningDevice,
     UndefinedSymbolsError,
     fake,
 )
@@ -431,3 +432,23 @@ def test_a_function_that_asks_without_end_runs_out_of_time(load: Load, tmp_path:
     assert caught.value.details[0] == "it asked Python for tick, in waits at ticks.c:4"
     assert not re.search("link_wait|minrpc_asked|idle", str(caught.value))
     assert load(source, fakes={"tick": lambda: 7})["waits"](5) == 1
+
+
+@pytest.mark.parametrize("optimized", ["-O0", "-O2"])
+def test_handlers_of_undefined_behaviour(
+    load: Load, tmp_path: Path, running_device: RunningDevice, optimized: str
+) -> None:
+    """GCC calls these functions by itself, and names them otherwise in its debug information."""
+    if running_device.platform.port == "zephyr":
+        pytest.skip("Zephyr's C library may have them")
+    source = tmp_path / "add.c"
+    source.write_text("int add(int a, int b)\n{\n\treturn a + b;\n}\n")
+    flags, most = [optimized, "-fsanitize=undefined"], 2**31 - 1
+    with pytest.raises(UndefinedSymbolsError, match="needs __ubsan_handle_add_overflow") as caught:
+        load(source, flags=flags)
+    assert "__builtin" not in str(caught.value)
+    for fakes in ("zero", {"*": "zero"}, {"__ubsan_handle_add_overflow": "zero"}):
+        assert load(source, flags=flags, fakes=fakes)["add"](most, 1) == -most - 1
+    noted = Mock(return_value=None)
+    assert load(source, flags=flags, fakes={"__ubsan_handle_add_overflow": noted})["add"](most, 0) == most
+    noted.assert_not_called()

@@ -17,6 +17,7 @@ from minrpc.client.conversation import MOST_ARGUMENTS
 from minrpc.errors import ConfigurationError
 from minrpc.library.thunks import LayoutError, TypeNames, letter
 from minrpc.program.c_types import (
+    VOID,
     AlignmentLimits,
     ArrayType,
     CType,
@@ -39,6 +40,9 @@ SPARE: Final = "minrpc_spare_"
 
 SPARE_SECTION: Final = ".text.minrpc_spare"
 """Their section, which the linker keeps."""
+
+# Handlers that -fsanitize=undefined calls; without optimization no debug information has them.
+_UNDEFINED_BEHAVIOUR: Final = "__ubsan_handle_"
 
 # Spare functions of each type, and of all types.
 _SPARES: Final = 4
@@ -223,6 +227,8 @@ def declared_fake(declarations: Declarations, library: str, name: str) -> Functi
     """The declaration of a function that Python answers. Raises ConfigurationError for a function that can't
     be a fake."""
     found = declarations.declared.get(name) or declarations.functions.get(name)
+    if found is None and name.startswith(_UNDEFINED_BEHAVIOUR):
+        return FunctionDeclaration(name, name, FunctionType(VOID, (), variadic=True))
     if found is None:
         raise ConfigurationError(
             f"the type of {name} is not known: no source of {library} that was compiled with -g calls it",

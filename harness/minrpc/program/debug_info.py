@@ -69,6 +69,8 @@ _POINTERS: Final = {
 _PASSED_BY_REFERENCE: Final = 4  # DW_CC_pass_by_reference
 # DW_LANG codes: assembler, whose functions have no prototypes, and C.
 _ASSEMBLER: Final = 0x8001  # DW_LANG_Mips_Assembler, also of others
+# GCC's names for functions that it calls itself, as of -fsanitize; their symbol is the true name.
+_OF_COMPILER: Final = "__builtin_"
 _C_LANGUAGES: Final = frozenset({0x01, 0x02, 0x0C, 0x1D, 0x2C})
 
 
@@ -222,6 +224,8 @@ class _Unit:
 
     def _function(self, die: DIE, name: str) -> FunctionDeclaration:
         symbol = _text(_find(die, "DW_AT_linkage_name")) or name
+        if name.startswith(_OF_COMPILER):
+            name = symbol
         prototype = self._function_type(die)
         return FunctionDeclaration(name, symbol, prototype, self._unsupported(die, prototype))
 
