@@ -19,6 +19,7 @@ from minrpc import (
     open_device,
     start,
 )
+from minrpc.firmware.cache import objects_home
 from minrpc.library import Sources, load
 
 from tests.device.conftest import Amount
@@ -155,3 +156,15 @@ def test_code_that_is_copied_in_pieces(
         expected = int((data.astype(np.uint64) * np.arange(1, size + 1, dtype=np.uint64)).sum() % 2**32)
         assert library.weighed() == expected
     filling.free()
+
+
+def test_an_empty_list_of_headers_in_the_cache_is_made_again(device: Device, tmp_path: Path) -> None:
+    """A loss of power leaves such files; each later load failed."""
+    source = tmp_path / "one.c"
+    source.write_text("int one(void)\n{\n\treturn 1;\n}\n")
+    assert device.load(source).one() == 1
+    lists = [path for path in objects_home().glob("*.json") if str(source) in path.read_text()]
+    for path in lists:
+        path.write_bytes(b"")
+    assert device.load(source).one() == 1
+    assert [str(source) in path.read_text() for path in lists] == [True]

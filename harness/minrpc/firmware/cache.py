@@ -135,8 +135,8 @@ def filled(directory: Path) -> Iterator[Path]:
 
 
 def is_whole(directory: Path) -> bool:
-    """True if the directory is there, and no object in it is empty, as after a loss of power."""
-    return directory.is_dir() and all(path.stat().st_size for path in directory.glob("*.o"))
+    """True if the directory is there, and no object or source in it is empty, as after a loss of power."""
+    return directory.is_dir() and all(path.stat().st_size for path in directory.glob("*.[cos]"))
 
 
 @contextmanager

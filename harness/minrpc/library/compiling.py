@@ -545,7 +545,7 @@ def _name(key: str, headers: Mapping[str, str]) -> str:
 def _read_list(path: Path) -> dict[str, str] | None:
     try:
         return dict(json.loads(path.read_text()))
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):  # It may be empty after a loss of power.
         return None
 
 

@@ -44,15 +44,16 @@ def test_what_the_block_can_not_write() -> None:
         (directory / "none" / "x").write_text("")
 
 
-def test_an_empty_object_is_made_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["source.o", "thunks.c"])
+def test_an_empty_file_is_made_again(tmp_path: Path, name: str) -> None:
     """A loss of power leaves such files; each later load failed."""
 
     def fill(directory: Path) -> None:
-        (directory / "source.o").write_bytes(b"object")
+        (directory / name).write_bytes(b"content")
 
-    made = kept(tmp_path / "key", fill) / "source.o"
+    made = kept(tmp_path / "key", fill) / name
     made.write_bytes(b"")
-    assert (kept(tmp_path / "key", fill) / "source.o").read_bytes() == b"object"
+    assert (kept(tmp_path / "key", fill) / name).read_bytes() == b"content"
 
 
 def test_what_is_no_affair_of_the_cache_goes_through(tmp_path: Path) -> None:
