@@ -201,10 +201,17 @@ def test_enums_and_addresses_are_integers_of_their_size(library: HostLibrary, na
             library.call(name, np.zeros(2, kind), *further)
 
 
-def test_structs_in_a_row_lie_at_a_multiple_of_8(library: HostLibrary) -> None:
-    given = ([library.struct("token") for _ in range(3)], 3)
-    (block,) = plan_call(library.functions["scan"], given, 8).frame.blocks
-    assert block.alignment == 8
+def test_blocks_lie_at_a_multiple_of_8(library: HostLibrary) -> None:
+    structs = [library.struct("token") for _ in range(3)]
+    calls = (
+        ("scan", (structs, 3)),
+        ("scan", (structs[0], 1)),
+        ("copy", (np.zeros(3, np.int16), out(3), 3)),
+        ("length", (b"text",)),
+    )
+    for name, given in calls:
+        blocks = plan_call(library.functions[name], given, 8).frame.blocks
+        assert [block.alignment for block in blocks] == [8] * sum(not isinstance(item, int) for item in given)
 
 
 def test_rows_of_an_array_have_the_pointers_length(library: HostLibrary) -> None:
