@@ -12,16 +12,8 @@ from dataclasses import dataclass
 from minrpc.library.frame import GUARD, Block, CallFrame
 from minrpc.library.placing import Out, Placer, Sent
 from minrpc.library.pointer_types import Callback
-from minrpc.library.scalars import (
-    Address,
-    int_value,
-    is_float,
-    is_number,
-    number_from,
-)
-from minrpc.library.structs import (
-    StructValue,
-)
+from minrpc.library.scalars import Address, int_value, is_float, is_number, number_from
+from minrpc.library.structs import StructValue
 from minrpc.program.c_types import (
     CType,
     FunctionDeclaration,
@@ -91,7 +83,7 @@ def plan_call(
     result, returned = _result(placer, function, pointer_size)
     if returned is not None:
         sent.append(returned)
-    frame.lay_out()
+    frame.lay_out(function.name)
     outs = [value for value in given if isinstance(value, Out)]
 
     def finish(value: object) -> object:
@@ -123,7 +115,8 @@ def _result(
         return lambda value: int_value(ctype, _wrapped(ctype, value)), None
     if isinstance(stripped, RecordType):
         made = StructValue(stripped, typename=declaration(ctype))
-        block = placer.struct("the result", made, ctype, read=False, written=True)
+        block = placer.struct("the result", made, ctype, written=True)
+        block.content = None
         return lambda _: made, block
     box: list[object] = []
     block = placer.value_out("the result", ctype, lambda data: box.append(number_from(ctype, bytes(data))))

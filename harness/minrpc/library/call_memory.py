@@ -59,7 +59,7 @@ class CallMemory:
             shared = rpc.facts.direct
             cheap = shared.usable and base in shared.live
             begin, size = plan.frame.comes_back(cheap=cheap)
-            if not _is_unchanged(rpc, base, plan.frame.unread(base, begin)):
+            if not _is_unchanged(rpc, base, plan.frame.unread(begin)):
                 begin, size = 0, plan.frame.size
             data = download(rpc, base, begin, size) if size else memoryview(b"")
         plan.frame.take(data, begin, base, plan.function.name)
@@ -90,7 +90,7 @@ class CallMemory:
             found = shared.read(base, size)
         if not layout.is_whole(sent, found):
             plan().frame.take(memoryview(found), 0, base, packed.name)
-        layout.hand_back(found, args)
+        layout.hand_back(sent, found, args)
         if self.kept is not None:
             self.kept.require(packed.name, base, size, lambda: plan().frame)
         return result

@@ -64,7 +64,7 @@ def _error(function: str, found: Found, *further: str) -> AccessError:
 def _arguments(plan: CallPlan, base: int) -> Iterator[Extent]:
     for block in plan.frame.blocks:
         begin = base + block.offset
-        yield Extent(begin, begin + block.size, block.name, not block.constant or block.written)
+        yield Extent(begin, begin + block.size, block.name, not block.constant or block.returned)
 
 
 def _arrays(rpc: RpcClient, room: RemoteArray | None) -> Iterator[Extent]:

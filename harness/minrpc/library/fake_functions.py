@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -16,11 +16,12 @@ from minrpc.errors import DialectError
 from minrpc.library.further_arguments import Further, further, takes_format
 from minrpc.library.pointer_types import Callback, device_address, require_fits
 from minrpc.library.scalars import Address, int_value, is_float, is_number, to_float, to_int, wrong
-from minrpc.library.structs import Place, load_value, store_value
+from minrpc.library.structs import Place, Storage, load_from, load_value, set_addresses, store_value
 from minrpc.library.stubs import in_memory
 from minrpc.names import listed, near_or_all
 from minrpc.program.c_types import (
     VOID,
+    ArrayType,
     CType,
     FunctionDeclaration,
     FunctionType,
@@ -92,15 +93,8 @@ class PointerArgument(Address):
         data = self._conversation.read(address, size)
         place = Place(self._conversation, address, is_const(self._element), self._pointers.callback)
         if isinstance(index, slice):
-            return self._pointers.array(self._element, data, place)
+            return _array(Storage(data, place, self._pointers), ArrayType(self._element, count), 0)
         return load_value(self._element, data, place, self._pointers)
-
-    def copied(self, count: int | None = None) -> Any:  # noqa: ANN401 - as for __getitem__
-        """A copy of the first element, or of `count` elements; setting it does not change C's memory."""
-        data = self._conversation.read(*self._place(0, 1 if count is None else count))
-        if count is not None:
-            return self._pointers.array(self._element, data)
-        return load_value(self._element, data, pointed=self._pointers)
 
     def __setitem__(self, index: int | slice, value: Any) -> None:  # noqa: ANN401 - as for __getitem__
         """Overwrite an element or several. Raises TypeError and ValueError for values that do not fit."""
@@ -183,27 +177,12 @@ class _Pointers:
         made._pointers = self
         return made
 
-    def array(self, element: CType, data: bytes, place: Place | None = None) -> Any:  # noqa: ANN401 - numpy array, or a list of structs
-        """The elements; structs are written through if they have a place."""
-        if not isinstance(strip(element), RecordType):
-            return np.frombuffer(bytearray(data), numpy_dtype(element))
-        size = size_of(element)
-        return [
-            load_value(
-                element,
-                data[at : at + size],
-                place and place._replace(address=place.address + at),
-                self,
-            )
-            for at in range(0, len(data), size)
-        ]
 
-
-def _bytes_of(element: CType, where: str, value: Any, callback: Callback | None) -> bytes:  # noqa: ANN401 - a value from `_array`
-    if isinstance(value, np.ndarray):
-        return value.tobytes()
-    items = value if isinstance(value, list) else [value]
-    return b"".join(store_value(element, where, item, callback) for item in items)
+def _array(storage: Storage, array: ArrayType, at: int) -> Any:  # noqa: ANN401 - numpy array, or a list of structs
+    """The elements of an array at an offset of the storage, which share its bytes."""
+    if isinstance(strip(array.element), RecordType):
+        return load_from(storage, array, at)
+    return np.frombuffer(storage.data, numpy_dtype(array.element), array.count or 0, at)
 
 
 class FakeFunction:
@@ -305,6 +284,13 @@ def _no_function(_address: int) -> None:
     """None: no library is loaded."""
 
 
+class _Span(NamedTuple):
+    """A struct or an array behind a pointer, which Python gets as a value."""
+
+    address: int
+    type: CType
+
+
 class _Arguments:
     """The arguments of one call. given: as Python gets them."""
 
@@ -319,11 +305,17 @@ class _Arguments:
         self._conversation = pointers.conversation
         self._numbers = numbers
         self._types = [parameter.type for parameter in parameters]
-        self._written: list[tuple[int, CType, Any, bytes]] = []
         self.given = [
             self._value(parameter.type, number, length)
             for parameter, number, length in zip(parameters, numbers, lengths, strict=False)
         ]
+        self._spans = [value for value in self.given if isinstance(value, _Span)]
+        # Copies of the device's memory: values that have bytes in common share one.
+        self._copies: list[tuple[int, bytes, Storage]] = []
+        for begin, end in _joined((span.address, span.address + size_of(span.type)) for span in self._spans):
+            data = self._conversation.read(begin, end - begin)
+            self._copies.append((begin, data, Storage(data, None, pointers)))
+        self.given = [self._copied(value) if isinstance(value, _Span) else value for value in self.given]
 
     def _value(self, ctype: CType, number: int, length: int | str | None) -> object:
         stripped = strip(ctype)
@@ -339,6 +331,7 @@ class _Arguments:
         return int_value(ctype, number)
 
     def _pointer(self, ctype: CType, pointer: Pointer, address: int, length: int | str | None) -> object:
+        """The argument, or the span of memory that it stands for."""
         if not address:
             return None
         made = self._pointers(address, ctype)
@@ -348,26 +341,43 @@ class _Arguments:
             return made.text()
         record = strip(pointer.target)
         if length is None:
-            if not isinstance(record, RecordType) or not record.complete or not record.size:
-                return made
-            return self._kept(address, pointer.target, made.copied())
+            is_struct = isinstance(record, RecordType) and record.complete and record.size
+            return _Span(address, pointer.target) if is_struct else made
         count = length if isinstance(length, int) else self._numbers[int(length)]
         if count < 0:
             raise ValueError(f"{self._conversation.name}: C gave {count} as the length of an array")
-        value = made.copied(count)
-        if not is_const(pointer.target):
-            return self._kept(address, made._element, value)
-        if isinstance(value, np.ndarray):
+        made._place(0, count)
+        return _Span(address, ArrayType(made._element, count))
+
+    def _copied(self, span: _Span) -> Any:  # noqa: ANN401 - a struct, bytes, a numpy array, a list of structs
+        begin, _, storage = max(copy for copy in self._copies if copy[0] <= span.address)
+        if not isinstance(span.type, ArrayType):
+            return load_from(storage, span.type, span.address - begin)
+        value = _array(storage, span.type, span.address - begin)
+        if is_const(span.type) and isinstance(value, np.ndarray):
             value.flags.writeable = False
             return value.tobytes() if value.itemsize == 1 and value.dtype.kind in "iu" else value
         return value
 
-    def _kept(self, address: int, element: CType, value: Any) -> Any:  # noqa: ANN401 - a value from `_array`
-        """The value, which goes back when it has changed, unless it is const."""
-        if not is_const(element):
-            before = _bytes_of(element, self._conversation.name, value, None)
-            self._written.append((address, element, value, before))
-        return value
+    def write_back(self) -> None:
+        """Write the elements of arrays and the bytes of structs that Python changed."""
+        name, callback = self._conversation.name, self._pointers.callback
+        for begin, data, storage in self._copies:
+            written = np.zeros(len(data) + 2, np.int8)  # With an edge on each side.
+            for address, ctype in self._spans:
+                at, size = address - begin, size_of(ctype)
+                if not 0 <= at < len(data) or is_const(ctype):
+                    continue
+                set_addresses(storage, ctype, at, name, callback)
+                unit = 1
+                if isinstance(ctype, ArrayType) and not isinstance(strip(ctype.element), RecordType):
+                    unit = size_of(ctype.element)
+                before, after = (np.frombuffer(each, np.uint8, size, at) for each in (data, storage.data))
+                changed = (before != after).reshape(-1, unit).any(axis=1)
+                written[1 + at : 1 + at + size] |= np.repeat(changed, unit)
+            edges = np.flatnonzero(np.diff(written)).tolist()
+            for first, end in zip(edges[::2], edges[1::2], strict=True):
+                self._conversation.write(begin + first, bytes(storage.data[first:end]))
 
     def read_further(self) -> None:
         """Add the arguments that a format, the last named parameter, reads."""
@@ -394,11 +404,16 @@ class _Arguments:
         most = limit if isinstance(limit, int) and limit >= 0 else None
         return _text(self._conversation, address, most).decode("utf-8", "surrogateescape")
 
-    def write_back(self) -> None:
-        for address, element, value, before in self._written:
-            after = _bytes_of(element, self._conversation.name, value, self._pointers.callback)
-            if after != before:
-                self._conversation.write(address, after)
+
+def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The spans, begin and end, sorted; those that touch or overlap as one."""
+    joined: list[tuple[int, int]] = []
+    for begin, end in sorted(spans):
+        if joined and begin <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(joined[-1][1], end)
+        else:
+            joined.append((begin, end))
+    return joined
 
 
 def _lengths(declared: FunctionDeclaration, text: str) -> list[int | str | None]:

@@ -14,8 +14,8 @@ import numpy as np
 
 from minrpc.errors import GuardError
 from minrpc.library.frame import CallFrame
-from minrpc.library.structs import pointer_offsets
-from minrpc.program.c_types import ArrayType, CType, RecordType, Variable, size_of, strip
+from minrpc.library.structs import path_at, pointer_offsets
+from minrpc.program.c_types import CType, Variable
 
 # Slots that are nearer to each other are read at once, in bytes.
 _APART: Final = 4096
@@ -65,7 +65,7 @@ class KeptPointers:
     def add(self, name: str, ctype: CType, address: int) -> None:
         """Look at the pointers in an object of this type, too."""
         found = tuple(
-            _Slot(address + at, f"{name}{_path(ctype, at)}")
+            _Slot(address + at, f"{name}{path_at(ctype, at)}")
             for at, _ in pointer_offsets(ctype)
             if (address + at) % self._size == 0
         )
@@ -135,17 +135,3 @@ class KeptPointers:
         words = np.array([(slot.address - first) // self._size for slot in slots])
         read = self._reader(first, slots[-1].address - first + self._size)
         return _Span(read, tuple(slots), words)
-
-
-def _path(ctype: CType, at: int) -> str:
-    """The member at this offset, as in C: ".rx.buffer[2]"."""
-    match strip(ctype):
-        case RecordType() as record:
-            for field in record.fields:
-                if field.bits is None and field.offset <= at < field.offset + size_of(field.type):
-                    name = f".{field.name}" if field.name else ""
-                    return name + _path(field.type, at - field.offset)
-        case ArrayType(element, _):
-            size = size_of(element)
-            return f"[{at // size}]{_path(element, at % size)}"
-    return ""

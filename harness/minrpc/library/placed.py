@@ -66,7 +66,7 @@ class Placed:
         frame = CallFrame(pointer_size)
         block = Placer(frame, "place", callback).pointer("place", "", pointer, pointer, value)
         assert isinstance(block, Block), "a value of the host has a block"
-        frame.lay_out()
+        frame.lay_out("place")
         room = allocate(frame.size)
         image = np.zeros(frame.size, np.uint8)
         for at, data in frame.image(room.address):
@@ -107,6 +107,7 @@ class Placed:
         Raises GuardError if something was written outside of them.
         """
         base, data = self._room.address, self._room.numpy()
+        self._frame.image(base)  # With the host's present values, of which the device's may differ.
         self._frame.take(memoryview(data.tobytes()), 0, base, "a function")
 
     def free(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minrpc.errors import GuardError
-from minrpc.library.frame import Block, CallFrame
+from minrpc.library.frame import Block, CallFrame, HostAt
 from minrpc.library.pointer_types import Callback, check_dtype, device_address, require_fits
 from minrpc.library.scalars import (
     Address,
@@ -25,11 +25,14 @@ from minrpc.library.scalars import (
 from minrpc.library.structs import (
     StructValue,
     Within,
+    address_of,
     as_struct,
-    bytes_of,
+    memory_of,
+    path_at,
     pointer_offsets,
     record_of,
     storage_of,
+    take_back,
 )
 from minrpc.program.c_types import (
     ArrayType,
@@ -52,8 +55,6 @@ from minrpc.program.c_types import (
 from minrpc.wire.values import Handle
 
 Sent = int | float | Block | Handle
-# Target of a pointer in a struct: a byte of a block, or an address.
-PointerTarget = tuple[Block, int] | int
 
 
 class Out(Shown):
@@ -86,18 +87,15 @@ def out(shape: int | tuple[int, ...] = 1) -> Out:
 
 
 class Placer:
-    """Puts the objects that arguments point to into a frame, each object once."""
+    """Makes a block for each object that arguments lead to. The frame finds those that share memory."""
 
     def __init__(self, frame: CallFrame, function: str, callback: Callback | None = None) -> None:
         """function: the called function's name. callback: None if Python functions can't be called."""
         self._frame = frame
         self._function = function
         self._callback = callback
-        self._structs: dict[tuple[int, int], Block] = {}
-        self._arrays: dict[tuple[int, int], Block] = {}
-        self._spans: list[tuple[int, int, Block]] = []
-        # A block's source object is kept until the call is over, so that its id stays unique.
-        self._alive: list[object] = []
+        # Blocks of structs, lists and `out`, which may occur again, also in a ring.
+        self._known: dict[tuple[object, ...], Block] = {}
 
     def argument(self, where: str, parameter: Parameter, value: object) -> Sent:
         ctype = parameter.type
@@ -117,13 +115,11 @@ class Placer:
             if not stripped.complete:
                 raise TypeError(f"{where}: {declaration(ctype)} is incomplete: its members are not known")
             value = as_struct(stripped, where, value)
-            if not isinstance(value, StructValue) or not same_record(record_of(value), stripped):
+            if not isinstance(value, StructValue) or not _is_of(value, stripped):
                 raise wrong(where, ctype, value, "make one with minrpc.types(lib), or give a dict or a tuple")
-            return self.struct(name, value, ctype, read=True, written=False)
+            return self.struct(name, value, ctype)
         data = number_bytes(where, ctype, value)
-        return self._frame.add(
-            Block(name, len(data), alignment_of(ctype), True, False, lambda: data, _nothing, lambda _: None)
-        )
+        return self._frame.add(Block(name, len(data), alignment_of(ctype), lambda: data))
 
     def pointer(
         self, where: str, name: str, ctype: CType, pointer: Pointer, value: object, *, own: bool = False
@@ -134,23 +130,33 @@ class Placer:
         """
         if own:
             pointer = Pointer(Void(), pointer.size)
+        if isinstance(value, memoryview):
+            value = np.asarray(value)
         if isinstance(value, np.ndarray):
             return self._array(where, name, ctype, pointer, value)
+        target = strip(pointer.target)
+        written = not is_const(pointer.target)
         if isinstance(value, StructValue):
-            return self._struct_argument(where, name, ctype, pointer, value)
+            if not isinstance(target, Void) and not _is_of(value, target):
+                raise wrong(where, ctype, value)
+            return self.struct(name, value, record_of(value), written=written, constant=not written)
         if isinstance(value, Out):
             return self._out(where, name, ctype, pointer, value)
         if isinstance(value, bytes | bytearray | str):
             return self._text(where, name, ctype, pointer, value)
         if isinstance(value, list | tuple):
-            return self._sequence(where, name, ctype, pointer, value)
-        if type(value) is int and isinstance(strip(pointer.target), Void):
+            if isinstance(target, Pointer):
+                return self._pointers(where, name, pointer.target, target, value)
+            if isinstance(target, RecordType) and all(isinstance(item, StructValue) for item in value):
+                return self._structs_in_row(where, name, ctype, target, value, written)
+            raise wrong(where, ctype, value, _HINT)
+        if type(value) is int and isinstance(target, Void):
             require_fits(where, pointer.size, value)
             return Handle(value)
         address = device_address(where, ctype, pointer, value, self._callback)
         if address is not None:
             return Handle(address)
-        hint = _FUNCTION_HINT if isinstance(strip(pointer.target), FunctionType) else _HINT
+        hint = _FUNCTION_HINT if isinstance(target, FunctionType) else _HINT
         raise wrong(where, ctype, value, hint if isinstance(value, int | float | np.generic) else "")
 
     def _array(
@@ -162,93 +168,49 @@ class Placer:
             raise wrong(where, ctype, value, "it is not C-contiguous; pass np.ascontiguousarray(...)")
         if written and not value.flags.writeable:
             raise wrong(where, ctype, value, "the function may write to it, and it is read-only")
-        begin = value.__array_interface__["data"][0]
-        known = self._arrays.get((begin, value.nbytes))
-        if known is not None:
-            known.written |= written
-            return known
-        for low, high, other in self._spans:
-            if low < begin + value.nbytes and begin < high and (written or other.written):
-                raise ValueError(
-                    f"{where}: {describe(value)} overlaps {other.name}; "
-                    "pass arrays of the device, or one array for both"
-                )
-        flat = value.reshape(-1)
+        alignment = max(alignment_of(pointer.target), min(value.dtype.alignment, 16), 8)
+        return self._shared(f"{name or 'an array'} ({describe(value)})", value, alignment, written)
 
-        def receive(data: memoryview, _frame: CallFrame, _base: int) -> None:
-            flat.view(np.uint8)[:] = np.frombuffer(data, np.uint8)
-
-        def host_at(offset: int) -> object:
-            return Within(value, offset) if offset else value
-
-        block = Block(
-            f"{name or 'an array'} ({describe(value)})",
-            value.nbytes,
-            max(alignment_of(pointer.target), min(value.dtype.alignment, 16), 8),
-            True,
-            written,
-            lambda: flat.view(np.uint8).data,
-            receive,
-            host_at,
-            constant=not written,
+    def _shared(self, name: str, value: object, alignment: int, written: bool) -> Block:
+        """The block of an object whose bytes C may change."""
+        memory = memory_of(value)
+        return self._frame.add(
+            Block(
+                name,
+                memory.size,
+                alignment,
+                lambda: memory_of(value).data,
+                lambda data, sent, _: take_back(value, data, sent),
+                written,
+                not written,
+                value,
+                address_of(memory),
+            )
         )
-        self._arrays[begin, value.nbytes] = block
-        self._spans.append((begin, begin + value.nbytes, block))
-        self._alive.append(value)
-        return self._frame.add(block)
 
-    def _struct_argument(
-        self, where: str, name: str, ctype: CType, pointer: Pointer, value: StructValue
+    def struct(
+        self, name: str, value: StructValue, ctype: CType, *, written: bool = False, constant: bool = False
     ) -> Block:
-        target = strip(pointer.target)
-        if not isinstance(target, Void) and not (
-            isinstance(target, RecordType) and same_record(record_of(value), target)
-        ):
-            raise wrong(where, ctype, value)
-        written = not is_const(pointer.target)
-        block = self.struct(name, value, record_of(value), read=True, written=written)
-        block.constant = not written
-        return block
-
-    def struct(self, name: str, value: StructValue, ctype: CType, *, read: bool, written: bool) -> Block:
         """The block of a struct; adds blocks for the objects that its pointers point to."""
+        key = "struct", address_of(memory_of(value)), id(record_of(value))
+        block = self._known.get(key)
+        if block is not None:
+            block.written |= written
+            block.constant |= constant
+            return block
+        title, alignment = f"{name or 'a struct'} ({declaration(ctype)})", max(alignment_of(ctype), 8)
+        block = self._known[key] = self._shared(title, value, alignment, written)
+        block.constant = constant
+        block.receive = lambda data, sent, host_at: _take_struct(value, data, sent, host_at)
         storage, base = storage_of(value)
-        key = id(storage), base
-        known = self._structs.get(key)
-        size = max(size_of(ctype), len(bytes_of(value)))
-        if known is not None and known.size == size:
-            known.written |= written
-            return known
-        sent: dict[int, PointerTarget] = {}
-
-        def receive(data: memoryview, frame: CallFrame, at: int) -> None:
-            _update(value, data, sent, frame, at)
-
-        block = Block(
-            f"{name or 'a struct'} ({declaration(ctype)})",
-            size,
-            max(alignment_of(ctype), 8),
-            read,
-            written,
-            lambda: _with_addresses(bytes_of(value), sent, self._frame.pointer_size),
-            receive,
-            lambda offset: Within(value, offset) if offset else value,
-        )
-        self._structs[key] = block
-        self._alive.append(storage)
-        self._frame.add(block)
         for offset, pointer in pointer_offsets(record_of(value)):
             if base + offset in storage.references:
                 target = storage.references[base + offset]
                 target, inside = target if isinstance(target, Within) else (target, 0)
-                member = f"{name}->{_member(value, offset)}"
+                member = f"{name}->{path_at(record_of(value), offset)[1:]}"
                 own = base + offset in storage.came_back
                 place = self.pointer(f"{self._function}: {member}", member, pointer, pointer, target, own=own)
-                if isinstance(place, Block):
-                    block.pointers.append((offset, place, inside))
-                    sent[offset] = place, inside
-                elif isinstance(place, Handle):
-                    sent[offset] = place.value
+                _point(block, offset, place, inside)
         return block
 
     def _out(self, where: str, name: str, ctype: CType, pointer: Pointer, value: Out) -> Block:
@@ -266,8 +228,13 @@ class Placer:
         if rows and len(value.shape) > len(rows) and value.shape[-len(rows) :] == rows:
             dtype = dtype.base  # The shape is the whole array's, as for a given array.
         made = np.zeros(value.shape, dtype)
+        known = self._known.get(("out", id(value)))
+        if known is not None:
+            if known.size != made.nbytes:
+                raise wrong(where, ctype, value, f"it is {known.name}, too")
+            return known
 
-        def receive(data: memoryview, _frame: CallFrame, _base: int) -> None:
+        def receive(data: memoryview, _sent: memoryview, _host_at: HostAt) -> None:
             if isinstance(strip(pointer.target), Pointer):
                 found = [
                     Address(item, pointer.target) if item else None
@@ -277,32 +244,16 @@ class Placer:
                 return
             value.array = np.frombuffer(bytearray(data), made.dtype).reshape(made.shape)
 
-        return self._frame.add(
-            Block(
-                f"{name or 'an array'} ({describe(made)})",
-                made.nbytes,
-                max(alignment_of(pointer.target), 8),
-                False,
-                True,
-                bytes,
-                receive,
-                lambda _: None,
-            )
-        )
+        title, alignment = f"{name or 'an array'} ({describe(made)})", max(alignment_of(pointer.target), 8)
+        block = Block(title, made.nbytes, alignment, None, receive, written=True)
+        self._known["out", id(value)] = block
+        return self._frame.add(block)
 
     def value_out(self, name: str, ctype: CType, receive: Callable[[memoryview], None]) -> Block:
         """A block for a value that is returned through memory."""
+        size, alignment = size_of(ctype), alignment_of(ctype)
         return self._frame.add(
-            Block(
-                name,
-                size_of(ctype),
-                alignment_of(ctype),
-                False,
-                True,
-                bytes,
-                lambda data, _frame, _base: receive(data),
-                lambda _: None,
-            )
+            Block(name, size, alignment, None, lambda data, _, __: receive(data), written=True)
         )
 
     def _text(
@@ -311,154 +262,102 @@ class Placer:
         target = strip(pointer.target)
         if not isinstance(target, Void) and not (isinstance(target, Scalar) and target.size == 1):
             raise wrong(where, ctype, value)
-        written = not is_const(pointer.target)
         held = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
         if isinstance(value, str) and "\0" in value:
             raise ValueError(f"{where}: {value!r} has a NUL character, where a text of C ends: give bytes")
-        # Text ends with a zero byte, as in C.
-        data = bytes(held) + (b"" if isinstance(value, bytearray) else b"\0")
+        title = f"{name or 'text'} ({type(value).__name__} of {len(held)})"
+        block = self._shared(title, held, 8, not is_const(pointer.target))
+        if isinstance(held, bytearray):
+            return block
 
-        def receive(back: memoryview, _frame: CallFrame, _base: int) -> None:
-            if isinstance(value, bytearray):
-                value[:] = back
-            elif back != data:
+        def receive(back: memoryview, sent: memoryview, _host_at: HostAt) -> None:
+            if back != sent:
                 raise GuardError(
                     f"{self._function} wrote to {name or 'text'}: {type(value).__name__} can't change",
                     stage=f"call {self._function}",
                     next_step="give a bytearray, which can be written",
                 )
 
-        return self._frame.add(
-            Block(
-                f"{name or 'text'} ({type(value).__name__} of {len(held)})",
-                len(data),
-                8,
-                True,
-                written,
-                lambda: data,
-                receive,
-                lambda offset: Within(value, offset) if offset else value,
-                constant=is_const(pointer.target),
-            )
-        )
-
-    def _sequence(
-        self, where: str, name: str, ctype: CType, pointer: Pointer, value: Sequence[object]
-    ) -> Block:
-        """The block of an array of structs, or of pointers to the elements."""
-        target = strip(pointer.target)
-        if isinstance(target, Pointer):
-            return self._pointers(where, name, pointer.target, target, value)
-        if isinstance(target, RecordType) and all(isinstance(item, StructValue) for item in value):
-            return self._structs_in_row(where, name, ctype, pointer, value)
-        raise wrong(where, ctype, value, _HINT)
+        block.size += 1  # Text ends with a zero byte, as in C.
+        block.content, block.receive, block.value = lambda: held + b"\0", receive, value
+        return block
 
     def _pointers(
         self, where: str, name: str, ctype: CType, pointer: Pointer, value: Sequence[object]
     ) -> Block:
+        block = self._known.get(("pointers", id(value), id(pointer)))
+        if block is not None:
+            return block
         size = pointer.size
-        content = bytearray(size * len(value))
-        block = Block(
-            f"{name or 'pointers'} ({len(value)} pointers)",
-            len(content),
-            8,
-            True,
-            False,
-            lambda: bytes(content),
-            _nothing,
-            lambda _: None,
-        )
-        self._frame.add(block)
+        title = f"{name or 'pointers'} ({len(value)} pointers)"
+        block = Block(title, size * len(value), 8, lambda: bytes(size * len(value)))
+        self._known["pointers", id(value), id(pointer)] = self._frame.add(block)
         for index, element in enumerate(value):
-            place = self.pointer(f"{where}[{index}]", f"{name}[{index}]", ctype, pointer, element)
-            if isinstance(place, Block):
-                block.pointers.append((index * size, place, 0))
-            elif isinstance(place, Handle):
-                content[index * size : (index + 1) * size] = place.value.to_bytes(size, "little")
+            target = self.pointer(f"{where}[{index}]", f"{name}[{index}]", ctype, pointer, element)
+            _point(block, index * size, target)
         return block
 
     def _structs_in_row(
-        self, where: str, name: str, ctype: CType, pointer: Pointer, value: Sequence[Any]
+        self, where: str, name: str, ctype: CType, target: RecordType, value: Sequence[Any], written: bool
     ) -> Block:
-        target = strip(pointer.target)
-        assert isinstance(target, RecordType)
-        for item in value:
-            if not same_record(record_of(item), target):
-                raise wrong(where, ctype, item)
-            if any(
-                storage_of(item)[1] + at in storage_of(item)[0].references
-                for at, _ in pointer_offsets(target)
-            ):
-                raise wrong(where, ctype, item, "in an array of structs pointers are addresses or None")
         size = target.size
-
-        def receive(data: memoryview, frame: CallFrame, base: int) -> None:
-            for index, element in enumerate(value):
-                _update(element, data[index * size : (index + 1) * size], {}, frame, base)
-
-        return self._frame.add(
-            Block(
-                f"{name or 'structs'} ({declaration(target)}[{len(value)}])",
-                size * len(value),
-                max(alignment_of(target), 8),
-                True,
-                not is_const(pointer.target),
-                lambda: b"".join(bytes_of(item) for item in value),
-                receive,
-                lambda offset: (
-                    Within(value[offset // size], offset % size) if offset % size else value[offset // size]
-                ),
-                constant=is_const(pointer.target),
+        for item in value:
+            if not _is_of(item, target) or memory_of(item).size != size:
+                raise wrong(where, ctype, item)
+        hosts = [address_of(memory_of(item)) for item in value]
+        row = self._known.get(("row", *hosts))
+        if row is None:
+            row = self._known["row", *hosts] = self._frame.add(
+                Block(
+                    f"{name or 'structs'} ({declaration(target)}[{len(value)}])",
+                    size * len(value),
+                    max(alignment_of(target), 8),
+                    lambda: b"".join(memory_of(item).data for item in value),
+                )
             )
-        )
+            if hosts and hosts == [hosts[0] + size * index for index in range(len(hosts))]:
+                row.host = hosts[0]  # An array that is a member of a struct.
+        row.written |= written
+        row.constant |= not written
+        for index, item in enumerate(value):
+            block = self.struct(f"{name}[{index}]", item, target, written=written, constant=not written)
+            if not row.host:
+                if block.place not in (None, (row, index * size)):
+                    raise ValueError(f"{where}[{index}] lies twice in a list of structs; give a copy")
+                block.place = row, index * size
+        return row
 
 
 _HINT = "pass a numpy array or an array of the device"
 _FUNCTION_HINT = "pass a function of the library, or of Python"
 
 
-def _nothing(_data: memoryview, _frame: CallFrame, _base: int) -> None:
-    """No-op: the block is not copied back."""
+def _is_of(value: StructValue, target: CType) -> bool:
+    return isinstance(target, RecordType) and same_record(record_of(value), target)
 
 
-def _member(value: StructValue, offset: int) -> str:
-    for field in record_of(value).fields:
-        if field.bits is None and field.offset <= offset < field.offset + max(size_of(field.type), 1):
-            return field.name
-    return f"byte {offset}"
+def _point(block: Block, at: int, target: Sent, inside: int = 0) -> None:
+    """Let the pointer at this offset of the block point to the target."""
+    assert isinstance(target, Block | Handle)
+    block.pointers.append((at, target if isinstance(target, Block) else target.value, inside))
 
 
-def _with_addresses(data: bytes, sent: dict[int, PointerTarget], size: int) -> bytes:
-    """The bytes with addresses of objects on the device; blocks get addresses when the frame has its
-    address."""
-    known = {at: value for at, value in sent.items() if isinstance(value, int)}
-    if not known:
-        return data
-    patched = bytearray(data)
-    for at, address in known.items():
-        patched[at : at + size] = address.to_bytes(size, "little")
-    return bytes(patched)
-
-
-def _update(
-    value: StructValue, data: memoryview, sent: dict[int, PointerTarget], frame: CallFrame, base: int
-) -> None:
-    """Take the struct's bytes back. A pointer with an unchanged target keeps its object."""
-    storage, at = storage_of(value)
+def _take_struct(value: StructValue, data: memoryview, sent: memoryview, host_at: HostAt) -> None:
+    """Write the bytes that C changed into the struct. A pointer that C left keeps its object."""
+    take_back(value, data, sent)
+    storage, base = storage_of(value)
     for offset, pointer in pointer_offsets(record_of(value)):
-        address = int.from_bytes(data[offset : offset + pointer.size], "little")
-        before = sent.get(offset)
-        if isinstance(before, tuple):
-            before = base + before[0].offset + before[1]
-        if before is not None and address == before:
+        at, found = base + offset, data[offset : offset + pointer.size]
+        if found == sent[offset : offset + pointer.size]:
             continue
-        storage.references.pop(at + offset, None)
-        storage.came_back.discard(at + offset)
-        there = frame.host_at(base, address) if address else None
+        storage.references.pop(at, None)
+        storage.came_back.discard(at)
+        storage.data[at : at + pointer.size] = found
+        address = int.from_bytes(found, "little")
+        there = host_at(address) if address else None
         if there is not None:
-            storage.references[at + offset] = there
-            storage.came_back.add(at + offset)
-    storage.data[at : at + len(data)] = data
+            storage.references[at] = there
+            storage.came_back.add(at)
 
 
 def _sized(target: CType) -> CType:

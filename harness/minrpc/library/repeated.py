@@ -20,6 +20,7 @@ from minrpc.library.arguments import CallPlan
 from minrpc.library.frame import GUARD, Block
 from minrpc.library.quick import has_plain_result, largest_float
 from minrpc.library.scalars import is_float, is_number
+from minrpc.library.structs import take_back
 from minrpc.program.c_types import (
     CType,
     FunctionDeclaration,
@@ -61,16 +62,16 @@ class FrameLayout:
         return frame
 
     def is_whole(self, sent: bytearray, found: bytes) -> bool:
-        """True if guards and constants came back unchanged. Puts the returned arrays' bytes into `sent`."""
+        """True if guards and constants came back unchanged."""
+        kept = bytearray(found)
         for _, begin, end in self.returned:
-            sent[begin:end] = found[begin:end]
-        return sent == found
+            kept[begin:end] = sent[begin:end]
+        return kept == sent
 
-    def hand_back(self, found: bytes, args: Sequence[Any]) -> None:
-        """Copy the returned bytes into the arrays."""
-        for index, begin, _ in self.returned:
-            array = args[index]
-            array[...] = np.frombuffer(found, array.dtype, array.size, begin).reshape(array.shape)
+    def hand_back(self, sent: bytearray, found: bytes, args: Sequence[Any]) -> None:
+        """Write the bytes that C changed into the arrays."""
+        for index, begin, end in self.returned:
+            take_back(args[index], found[begin:end], sent[begin:end])
 
     def arguments(self, args: Sequence[Any], base: int) -> list[Argument]:
         """The thunk's arguments for a frame at `base`."""

@@ -93,12 +93,18 @@ class Storage:
 
     __slots__ = ("came_back", "data", "place", "pointed", "references")
 
-    def __init__(self, size: int) -> None:
-        self.data = bytearray(size)
+    def __init__(
+        self,
+        content: int | bytes | memoryview,
+        place: Place | None = None,
+        pointed: Callable[[int, CType], object] = Address,
+    ) -> None:
+        """content: the bytes, or their number if they are zero."""
+        self.data = bytearray(content)
         self.references: dict[int, object] = {}
         self.came_back: set[int] = set()
-        self.place: Place | None = None
-        self.pointed: Callable[[int, CType], object] = Address
+        self.place = place
+        self.pointed = pointed
 
 
 class StructValue(Shown):
@@ -208,6 +214,32 @@ def storage_of(value: StructValue) -> tuple[Storage, int]:
     return value._storage, value._offset
 
 
+def memory_of(value: object) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """The bytes of an object of the host, as an array that shares its memory.
+
+    value: a struct, a C-contiguous numpy array, bytes or a bytearray.
+    """
+    if isinstance(value, np.ndarray):
+        return value.reshape(-1).view(np.uint8)
+    if isinstance(value, StructValue):
+        return np.frombuffer(value._storage.data, np.uint8, len(bytes_of(value)), value._offset)
+    return np.frombuffer(cast(bytes, value), np.uint8)
+
+
+def address_of(memory: np.ndarray[Any, np.dtype[np.uint8]]) -> int:
+    """Its address in this process."""
+    return int(memory.__array_interface__["data"][0])
+
+
+def take_back(value: object, data: bytes | memoryview, sent: bytearray | memoryview) -> None:
+    """Write the bytes that C changed into an object of the host. data: its bytes. sent: those before."""
+    new = np.frombuffer(data, np.uint8)
+    memory = memory_of(value)
+    if memory.size != new.size:
+        raise ValueError(f"{describe(value)} had {new.size} bytes when the call began")
+    np.copyto(memory, new, where=new != np.frombuffer(sent, np.uint8))
+
+
 def make_struct(
     ctype: CType, typename: str, values: Mapping[str, object], ordered: Sequence[object] = ()
 ) -> StructValue:
@@ -264,6 +296,20 @@ def pointer_offsets(ctype: CType, at: int = 0) -> Iterator[tuple[int, Pointer]]:
             if _has_pointers(element):
                 for index in range(count or 0):
                     yield from pointer_offsets(element, at + index * size_of(element))
+
+
+def path_at(ctype: CType, at: int) -> str:
+    """The member at this offset, as in C: ".rx.buffer[2]"."""
+    match strip(ctype):
+        case RecordType() as record:
+            for field in record.fields:
+                if field.bits is None and field.offset <= at < field.offset + size_of(field.type):
+                    name = f".{field.name}" if field.name else ""
+                    return name + path_at(field.type, at - field.offset)
+        case ArrayType(element, _):
+            size = size_of(element)
+            return f"[{at // size}]{path_at(element, at % size)}"
+    return ""
 
 
 def _has_pointers(ctype: CType) -> bool:
@@ -431,8 +477,7 @@ def _store_on_device(
         data = store_value(member.type, where, value, place.callback)
     else:
         at, size = base + member.first_bit // 8, (member.first_bit % 8 + member.bits + 7) // 8
-        changed = Storage(0)
-        changed.data = bytearray(place.memory.read(place.address + at, size))
+        changed = Storage(place.memory.read(place.address + at, size))
         field = replace(member, first_bit=member.first_bit % 8)
         _store_bits(changed, field, 0, where, value)
         data = bytes(changed.data)
@@ -451,14 +496,15 @@ def load_value(
     place: the place of the bytes, to which members of a struct are written; None for a struct of the host.
     pointed: as in `Storage`.
     """
-    storage = Storage(0)
-    storage.data = bytearray(data)
-    storage.place = place
-    storage.pointed = pointed
-    value = _load(storage, Field("", ctype, 0), 0)
+    value = load_from(Storage(data, place, pointed), ctype, 0)
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
     return value
+
+
+def load_from(storage: Storage, ctype: CType, at: int) -> Any:  # noqa: ANN401 - number, numpy array, struct
+    """The value at an offset of the storage. Arrays and structs share its bytes."""
+    return _load(storage, Field("", ctype, at), 0)
 
 
 def store_value(ctype: CType, where: str, value: object, callback: Callback | None = None) -> bytes:
@@ -466,12 +512,22 @@ def store_value(ctype: CType, where: str, value: object, callback: Callback | No
     Python if there is a callback, or None. Raises TypeError, ValueError."""
     storage = Storage(size_of(ctype))
     _store(storage, Field("", ctype, 0), 0, where, value)
-    for at, reference in storage.references.items():
-        pointer = next(pointer for offset, pointer in pointer_offsets(ctype) if offset == at)
+    set_addresses(storage, ctype, 0, where, callback)
+    return bytes(storage.data)
+
+
+def set_addresses(storage: Storage, ctype: CType, at: int, where: str, callback: Callback | None) -> None:
+    """Put the addresses of objects that were assigned to pointers into the bytes of the value at an offset.
+
+    Raises TypeError, ValueError; see `store_value`.
+    """
+    for offset, reference in storage.references.items():
+        pointer = next((pointer for begin, pointer in pointer_offsets(ctype, at) if begin == offset), None)
+        if pointer is None:
+            continue
         address = device_address(where, pointer, pointer, reference, callback)
         if address is None:
             raise wrong(
                 where, pointer, reference, "the object that a variable points to must be on the device"
             )
-        storage.data[at : at + pointer.size] = address.to_bytes(pointer.size, "little")
-    return bytes(storage.data)
+        storage.data[offset : offset + pointer.size] = address.to_bytes(pointer.size, "little")

@@ -70,7 +70,7 @@ def test_what_came_back_is_checked_and_handed_back(library: HostLibrary) -> None
     (_, begin, end) = layout.returned[0]
     found[begin:end] = np.array([7, 8, 9], np.int16).tobytes()
     assert layout.is_whole(sent, bytes(found))
-    layout.hand_back(bytes(found), args)
+    layout.hand_back(sent, bytes(found), args)
     assert y.tolist() == [7, 8, 9]
     assert x.tolist() == [0, 1, 2]
     for at in [*range(begin), *range(end, len(found))]:
