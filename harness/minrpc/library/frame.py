@@ -52,7 +52,7 @@ class Block:
     size: int
     alignment: int
     content: Callable[[], bytes | memoryview] | None
-    receive: Callable[[memoryview, memoryview, HostAt], None] | None = None
+    receive: Callable[[memoryview, bytearray, HostAt], None] | None = None
     written: bool = False
     constant: bool = False
     value: object = None
@@ -159,11 +159,12 @@ class CallFrame:
         if self._guard:
             self._check(data, begin, function)
             self._check_constants(data, begin, function)
-        sent = memoryview(self._sent)
         for block in self._all:
             if block.written and block.receive is not None:
                 at, end = block.offset, block.offset + block.size
-                block.receive(data[at - begin : end - begin], sent[at:end], lambda a: self._host_at(a - base))
+                block.receive(
+                    data[at - begin : end - begin], self._sent[at:end], lambda a: self._host_at(a - base)
+                )
 
     def _host_at(self, at: int) -> object | None:
         """The host's object at an offset, or its byte there; None if there is none.

@@ -234,7 +234,7 @@ class Placer:
                 raise wrong(where, ctype, value, f"it is {known.name}, too")
             return known
 
-        def receive(data: memoryview, _sent: memoryview, _host_at: HostAt) -> None:
+        def receive(data: memoryview, _sent: bytearray, _host_at: HostAt) -> None:
             if isinstance(strip(pointer.target), Pointer):
                 found = [
                     Address(item, pointer.target) if item else None
@@ -270,7 +270,7 @@ class Placer:
         if isinstance(held, bytearray):
             return block
 
-        def receive(back: memoryview, sent: memoryview, _host_at: HostAt) -> None:
+        def receive(back: memoryview, sent: bytearray, _host_at: HostAt) -> None:
             if back != sent:
                 raise GuardError(
                     f"{self._function} wrote to {name or 'text'}: {type(value).__name__} can't change",
@@ -342,7 +342,7 @@ def _point(block: Block, at: int, target: Sent, inside: int = 0) -> None:
     block.pointers.append((at, target if isinstance(target, Block) else target.value, inside))
 
 
-def _take_struct(value: StructValue, data: memoryview, sent: memoryview, host_at: HostAt) -> None:
+def _take_struct(value: StructValue, data: memoryview, sent: bytearray, host_at: HostAt) -> None:
     """Write the bytes that C changed into the struct. A pointer that C left keeps its object."""
     take_back(value, data, sent)
     storage, base = storage_of(value)

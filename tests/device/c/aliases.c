@@ -122,7 +122,8 @@ int32_t fakes_inside(int32_t n)
 	struct box box = {.bytes = {1, 2, 3, 4}};
 
 	member_changed(&box, &box.items[1], box.bytes, n);
-	return box.items[1].x * 10000 + box.items[2].y * 1000 + box.last * 100 + box.bytes[0] * 10 + box.bytes[1];
+	return box.items[1].x * 10000 + box.items[2].y * 1000 + box.last * 100 + box.bytes[0] * 10 +
+	       box.bytes[1];
 }
 
 void meanwhile(int32_t *values, int32_t n)
