@@ -9,11 +9,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from minrpc.client.array import RemoteArray
-from minrpc.library.scalars import (
-    Address,
-    describe,
-    wrong,
-)
+from minrpc.library.scalars import Address, describe, wrong
 from minrpc.program.c_types import (
     ArrayType,
     CType,

@@ -18,10 +18,13 @@ from minrpc.program.c_types import (
     ArrayType,
     CType,
     Enumeration,
+    Field,
     FunctionDeclaration,
     Pointer,
+    Qualified,
     RecordType,
     Scalar,
+    Typedef,
     Void,
     declaration,
     size_of,
@@ -386,13 +389,14 @@ class TypeNames:
             raise LayoutError(
                 f"{declaration(record)} has a constructor or destructor: it is not passed as C does"
             )
-        packed = not self._is_natural(record)
-        if packed and not _is_packed(record):
+        packed = not self._is_laid_out(record, packed=False)
+        if packed and not self._is_laid_out(record, packed=True):
             raise LayoutError(f"the layout of {declaration(record)} is not the compiler's own")
         members = "".join(f"\t{line};\n" for line in self._members(record))
         name = f"{record.kind} s{len(self._records)}"
         self._records[id(record)] = name
-        attribute = "__attribute__((packed)) " if packed else ""
+        attributes = ["packed"] * packed + [f"aligned({record.alignment})"] * bool(record.alignment)
+        attribute = f"__attribute__(({', '.join(attributes)})) " if attributes else ""
         self.definitions.append(
             f"{name} {{\n{members}}} {attribute};\n"
             f'_Static_assert(sizeof({name}) == {record.size}, "{record.tag or "anonymous"}");\n'
@@ -408,7 +412,7 @@ class TypeNames:
         bit = 0
         for index, field in enumerate(record.fields):
             if field.bits is None:
-                yield self._member(field.type, f"m{index}")
+                yield self._member(field.type, f"m{index}") + self._alignment_attribute(field)
                 bit = (field.offset + size_of(field.type)) * 8
                 continue
             spelled = self.spell(field.type)
@@ -427,58 +431,58 @@ class TypeNames:
             return self._member(stripped.element, f"{name}[{'' if count is None else count}]")
         return f"{self.spell(ctype)} {name}"
 
-    def _is_natural(self, record: RecordType) -> bool:
-        """True if the compiler's natural layout puts each member at its offset."""
-        at = 0
-        bit_fields = False
+    def _alignment_attribute(self, field: Field) -> str:
+        """The attribute of a member whose alignment the user changed."""
+        due, own = self._aligned(field), self._alignment(strip(field.type))
+        if due == own:
+            return ""
+        return f" __attribute__(({'packed, ' if due < own else ''}aligned({due})))"
+
+    def _aligned(self, field: Field) -> int:
+        return field.alignment or self._alignment(field.type)
+
+    def _is_laid_out(self, record: RecordType, *, packed: bool) -> bool:
+        """True if the compiler's layout, its own or that of `packed`, puts each member at its offset."""
+        at, most, has_bits = 0, record.alignment or 1, False
         for field in record.fields:
+            align = field.alignment if packed else self._aligned(field)
+            most = max(most, align)
             if field.bits is not None:
-                bit_fields = True
-                at = (field.first_bit + field.bits + 7) // 8
-                continue
-            align = self._alignment(field.type)
-            if record.kind == "union":
-                at = 0
-            if field.offset % align or (-(-at // align) * align != field.offset):
+                has_bits, at = True, (field.first_bit + field.bits + 7) // 8
+            elif record.kind == "union":
+                at = max(at, size_of(field.type))
+            elif field.offset == _rounded(at, align):
+                at = field.offset + size_of(field.type)
+            else:
                 return False
-            at = field.offset + size_of(field.type)
-        align = max((self._alignment(field.type) for field in record.fields), default=1)
-        if record.kind == "union":
-            at = max((size_of(field.type) for field in record.fields), default=0)
-        if bit_fields:  # The compiler decides where a run of bit-fields ends; the assertion checks it.
-            return record.size % align == 0 and record.size - at < align
-        return -(-at // align) * align == record.size
+        if has_bits and not packed:  # The compiler decides where bit-fields end; the assertion checks it.
+            return record.size % most == 0 and record.size - at < most
+        return _rounded(at, most) == record.size
 
     def _alignment(self, ctype: CType) -> int:
-        stripped = strip(ctype)
-        match stripped:
+        match ctype:
+            case Typedef(_, inner, alignment):
+                return alignment or self._alignment(inner)
+            case Qualified(inner):
+                return self._alignment(inner)
             case RecordType() as record:
-                if not self._is_natural(record):
-                    return 1
-                return max((self._alignment(field.type) for field in record.fields), default=1)
+                packed = not self._is_laid_out(record, packed=False)
+                members = [field.alignment if packed else self._aligned(field) for field in record.fields]
+                return max([1, record.alignment, *members])
             case ArrayType(element, _, False):
                 return self._alignment(element)
             case Scalar(_, size, "complex"):
                 return min(size // 2, self._limits.word)
             case ArrayType(_, _, True):
-                return min(size_of(stripped), self._limits.vector)
-        size = size_of(stripped)
+                return min(size_of(ctype), self._limits.vector)
+        size = size_of(ctype)
         if size > 8:  # long double, __int128
             return 4 if size == 12 else 16
         return min(size, self._limits.word) or 1
 
 
-def _is_packed(record: RecordType) -> bool:
-    """True for the layout of `packed`: no padding between the members."""
-    at = 0
-    for field in record.fields:
-        if field.bits is not None:
-            at = (field.first_bit + field.bits + 7) // 8
-        elif field.offset != (0 if record.kind == "union" else at):
-            return False
-        else:
-            at = field.offset + size_of(field.type)
-    return record.kind == "union" or at == record.size
+def _rounded(at: int, alignment: int) -> int:
+    return -(-at // max(alignment, 1)) * max(alignment, 1)
 
 
 def _integer(size: int, signed: bool) -> str:

@@ -75,13 +75,14 @@ class ArrayType:
 @dataclass(frozen=True, slots=True)
 class Field:
     """A member. offset: bytes from the start. bits: a bit field's width; first_bit: its first bit's number,
-    from the start."""
+    from the start. alignment: in bytes, if the member's own declaration gives it, else 0."""
 
     name: str
     type: CType
     offset: int
     bits: int | None = None
     first_bit: int = 0
+    alignment: int = 0
 
 
 @dataclass(eq=False, slots=True)
@@ -90,6 +91,7 @@ class RecordType:
 
     tag: its name, "" if it has none. complete: False if only its name was declared.
     trivial: False for a C++ class that is passed by a hidden reference.
+    alignment: in bytes, if its declaration gives it and the compiler tells, else 0.
     """
 
     kind: Literal["struct", "union"]
@@ -98,6 +100,7 @@ class RecordType:
     complete: bool = False
     trivial: bool = True
     fields: tuple[Field, ...] = ()
+    alignment: int = 0
 
     def __repr__(self) -> str:
         return f"Record({self.kind} {self.tag or '<anonymous>'}, {self.size} bytes)"
@@ -113,10 +116,11 @@ class Qualified:
 
 @dataclass(frozen=True, slots=True)
 class Typedef:
-    """A name for a type."""
+    """A name for a type. alignment: in bytes, if it gives another one, else 0."""
 
     name: str
     type: CType
+    alignment: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,11 +237,13 @@ def size_of(ctype: CType) -> int:
 
 def alignment_of(ctype: CType) -> int:
     """An alignment in bytes that is sufficient for a value on every supported target."""
-    match strip(ctype):
-        case ArrayType(element, _, False):
+    match ctype:
+        case Typedef(_, inner, own):
+            return max(own, alignment_of(inner))
+        case ArrayType(element, _, False) | Qualified(element, _):
             return alignment_of(element)
         case RecordType() as record:
-            return max((alignment_of(item.type) for item in record.fields), default=1)
+            return max(1, record.alignment, *(max(f.alignment, alignment_of(f.type)) for f in record.fields))
         case ArrayType() as vector:
             return min(1 << (size_of(vector) - 1).bit_length(), 64)
     size = max(size_of(ctype), 1)

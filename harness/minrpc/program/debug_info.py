@@ -352,7 +352,7 @@ class _Unit:
         if die.tag in _QUALIFIERS:
             return Qualified(self._type_at(die), _QUALIFIERS[die.tag])
         if die.tag == "DW_TAG_typedef":
-            return Typedef(name, self._type_at(die))
+            return Typedef(name, self._type_at(die), _number(die, "DW_AT_alignment", 0))
         if die.tag == "DW_TAG_enumeration_type":
             return self._enumeration(die, name)
         if die.tag == "DW_TAG_array_type":
@@ -370,6 +370,7 @@ class _Unit:
         if "DW_AT_declaration" in die.attributes:
             return record
         record.size = _number(die, "DW_AT_byte_size", 0)
+        record.alignment = _number(die, "DW_AT_alignment", 0)
         record.trivial = _number(die, "DW_AT_calling_convention", 0) != _PASSED_BY_REFERENCE
         members = [child for child in children(die) if child.tag in ("DW_TAG_member", "DW_TAG_inheritance")]
         record.fields = tuple(
@@ -385,7 +386,7 @@ class _Unit:
         ctype = self._type_at(die)
         offset = self._member_offset(die)
         if "DW_AT_bit_size" not in die.attributes:
-            return Field(name, ctype, offset)
+            return Field(name, ctype, offset, alignment=_number(die, "DW_AT_alignment", 0))
         bits = die.attributes["DW_AT_bit_size"].value
         if "DW_AT_data_bit_offset" in die.attributes:
             first = die.attributes["DW_AT_data_bit_offset"].value

@@ -1,0 +1,91 @@
+/*
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Structs by value whose alignment or packing differs from the compiler's own.
+ */
+#include <stdint.h>
+
+struct pair {
+	_Alignas(8) uint32_t a;
+	uint32_t b;
+};
+struct whole {
+	uint32_t a, b;
+} __attribute__((aligned(8)));
+typedef uint32_t wide __attribute__((aligned(8)));
+struct by_type {
+	wide a;
+	uint32_t b;
+};
+struct inner {
+	struct pair pair;
+};
+struct near {
+	uint64_t a;
+	uint32_t b;
+} __attribute__((packed, aligned(4)));
+struct low {
+	uint32_t z;
+	uint64_t a __attribute__((packed, aligned(4)));
+};
+typedef struct inner inner_near __attribute__((aligned(4)));
+
+struct pair turned(struct pair s);
+
+uint32_t of_pair(uint32_t first, struct pair s, uint32_t last)
+{
+	return first + 10 * s.a + 100 * s.b + 1000 * last;
+}
+
+uint32_t of_whole(uint32_t first, struct whole s, uint32_t last)
+{
+	return first + 10 * s.a + 100 * s.b + 1000 * last;
+}
+
+uint32_t of_type(uint32_t first, struct by_type s, uint32_t last)
+{
+	return first + 10 * s.a + 100 * s.b + 1000 * last;
+}
+
+uint32_t of_inner(uint32_t first, struct inner s, uint32_t last)
+{
+	return first + 10 * s.pair.a + 100 * s.pair.b + 1000 * last;
+}
+
+uint32_t of_typedef(uint32_t first, inner_near s, uint32_t last)
+{
+	return first + 10 * s.pair.a + 100 * s.pair.b + 1000 * last;
+}
+
+uint32_t of_near(uint32_t first, struct near s, uint32_t last)
+{
+	return first + 10 * (uint32_t)s.a + 100 * s.b + 1000 * last;
+}
+
+uint32_t of_low(uint32_t first, struct low s, uint32_t last)
+{
+	return first + 10 * (uint32_t)s.a + 100 * s.z + 1000 * last;
+}
+
+uint32_t behind(uint32_t a, uint32_t b, uint32_t c, uint32_t d, uint32_t e, uint32_t f, uint32_t g,
+		struct pair s, uint32_t last)
+{
+	return a + b + c + d + e + f + g + 10 * s.a + 100 * s.b + 1000 * last;
+}
+
+struct pair made(uint32_t first, struct pair s)
+{
+	return (struct pair){s.b + first, s.a};
+}
+
+uint32_t asks(uint32_t a, uint32_t b)
+{
+	struct pair s = turned((struct pair){a, b});
+
+	return s.a * 10 + s.b;
+}
+
+uint32_t calls(uint32_t (*f)(uint32_t first, struct pair s, uint32_t last))
+{
+	return f(1, (struct pair){2, 3}, 4);
+}

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Structs by value whose alignment the user changed: the thunks pass them as the user's own compiler does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from minrpc import LoadedLibrary
+
+Load = Callable[..., LoadedLibrary]
+SOURCE = Path(__file__).with_name("c") / "aligned.c"
+PAIR = (2, 3)
+GIVEN = {
+    "of_pair": PAIR,
+    "of_whole": PAIR,
+    "of_type": PAIR,
+    "of_inner": (PAIR,),
+    "of_typedef": (PAIR,),
+    "of_near": PAIR,
+    "of_low": PAIR[::-1],
+}
+
+
+@pytest.fixture
+def aligned(load: Load) -> LoadedLibrary:
+    return load(SOURCE, fakes="zero")
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_a_struct_between_numbers(aligned: LoadedLibrary, name: str) -> None:
+    assert aligned[name](1, GIVEN[name], 4) == 4321
+
+
+def test_a_struct_on_the_stack_and_as_a_result(aligned: LoadedLibrary) -> None:
+    assert aligned["behind"](1, 0, 0, 0, 0, 0, 0, PAIR, 4) == 4321
+    assert aligned["made"](5, PAIR) == aligned.types.pair(8, 2)
+
+
+def test_a_fake_and_a_callback(aligned: LoadedLibrary) -> None:
+    def called(first: int, s: Any, last: int) -> int:  # noqa: ANN401 - a struct
+        return first + 10 * int(s.a) + 100 * int(s.b) + 1000 * last
+
+    aligned.fakes.turned.answer = lambda s: (s.b, s.a)
+    assert aligned["asks"](2, 3) == 32
+    assert aligned["calls"](called) == 4321
+    assert aligned["calls"](aligned["of_pair"]) == 4321
