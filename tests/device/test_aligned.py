@@ -21,6 +21,9 @@ GIVEN = {
     "of_typedef": (PAIR,),
     "of_near": PAIR,
     "of_low": PAIR[::-1],
+    "of_pragma": PAIR,
+    "of_holder": ((2,), 3),
+    "of_own": PAIR,
 }
 
 
@@ -47,3 +50,12 @@ def test_a_fake_and_a_callback(aligned: LoadedLibrary) -> None:
     assert aligned["asks"](2, 3) == 32
     assert aligned["calls"](called) == 4321
     assert aligned["calls"](aligned["of_pair"]) == 4321
+
+
+def test_a_packed_struct_with_the_layout_of_another(aligned: LoadedLibrary) -> None:
+    stamp = aligned.types.stamp
+    assert aligned["ms_of"](1, (76,)) == 77
+    aligned.fakes.later.answer = lambda by, s: (s.ms + by,)
+    assert aligned["later_by"](3, (1 << 40,)) == stamp((1 << 40) + 3)
+    assert aligned["called"](lambda first, s: s.ms * 2 + first, 1 << 33) == (1 << 34) + 1
+    assert aligned["called"](aligned["ms_of"], 5) == 6

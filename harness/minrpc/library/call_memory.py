@@ -63,7 +63,7 @@ class CallMemory:
                 begin, size = 0, plan.frame.size
             data = download(rpc, base, begin, size) if size else memoryview(b"")
         plan.frame.take(data, begin, base, plan.function.name)
-        if self.kept is not None and plan.frame.guarded:
+        if self.kept is not None and plan.frame.guard:
             self.kept.require(plan.function.name, base, plan.frame.size, lambda: plan.frame)
         return plan.finish(result)
 

@@ -33,6 +33,7 @@ from minrpc.program.compiler import Compiler, compiler_of_object
 from minrpc.program.debug_info import UNTYPED, read_declarations
 from minrpc.program.elf import THREAD, UNDEFINED
 from minrpc.program.objects import elves_of, merged, read_object
+from minrpc.program.packing import SECTION, ask_alignments
 
 _COMPILE_S: Final = 10 * 60.0
 _C: Final = (".c",)
@@ -289,6 +290,10 @@ def _with_thunks(
     headers with prototypes. missing: see `compile_sources`."""
     facts = program_facts(toolset.elf)
     each = [read_object(item.path, content.data) for item, content in zip(objects, contents, strict=True)]
+    for source, read in zip(sources.files, each, strict=True):
+        if source.suffix in _C:
+            compiled = partial(_alignments, source=source, sources=sources, toolset=toolset)
+            ask_alignments(read, str(source), facts.pointer_size, compiled)
     declarations = merged(each)
     elves = [content.elf for content in contents]
     if sources.statics:
@@ -458,6 +463,20 @@ def compile_file(source: Path, sources: Sources, toolset: Toolset) -> CompiledFi
     if source.suffix in _BINARY:
         _require_machine(source, program_facts(toolset.elf).machine)
         return CompiledFile(source, None)
+    command, places = _command(source, sources, toolset)
+    made = _compiled(command, source, places) / "source.o"
+    return CompiledFile(made, made)
+
+
+def _alignments(text: str, source: Path, sources: Sources, toolset: Toolset) -> bytes:
+    """The answer to the question `text` about a source."""
+    command, places = _command(source, sources, toolset)
+    made = _compiled([*command, "-w"], kept_file("alignments.c", text.encode()), places) / "source.o"
+    return Elf(made.read_bytes(), made.name).section(SECTION) or b""
+
+
+def _command(source: Path, sources: Sources, toolset: Toolset) -> tuple[list[str], tuple[Path, ...]]:
+    """The compiler's command for a source, and the directories of its headers."""
     cxx, assembler = source.suffix in _CXX, source.suffix in _ASSEMBLER
     command = [toolset.cxx if cxx else toolset.compiler, *toolset.code_flags, "-g"]
     command += _CXX_FLAGS if cxx else ()
@@ -469,8 +488,7 @@ def compile_file(source: Path, sources: Sources, toolset: Toolset) -> CompiledFi
     command += [*sources.flags, *toolset.includes, "-fno-lto"]
     if "clang" not in Path(command[0]).name and not assembler:
         command.append(FLAG)
-    made = _compiled(command, source, (source.parent, *sources.include)) / "source.o"
-    return CompiledFile(made, made)
+    return command, (source.parent, *sources.include)
 
 
 def _require_machine(path: Path, machine: str) -> None:

@@ -410,9 +410,9 @@ def _joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     joined: list[tuple[int, int]] = []
     for begin, end in sorted(spans):
         if joined and begin <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(joined[-1][1], end)
-        else:
-            joined.append((begin, end))
+            begin, before = joined.pop()
+            end = max(before, end)
+        joined.append((begin, end))
     return joined
 
 

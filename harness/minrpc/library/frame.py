@@ -75,14 +75,9 @@ class CallFrame:
         self._all = self.blocks
         self._sent = bytearray()
         self.pointer_size = pointer_size
-        self._guard = guard
+        self.guard = guard
         self.size = 0
         self._back = 0
-
-    @property
-    def guarded(self) -> bool:
-        """True if its blocks lie between guards."""
-        return self._guard > 0
 
     def add(self, block: Block) -> Block:
         """Append a block."""
@@ -96,7 +91,7 @@ class CallFrame:
         """
         self.blocks = _outermost(self._all, function)
         self.blocks.sort(key=lambda block: (block.returned, block.content is None))
-        at = self._guard
+        at = self.guard
         self._back = -1
         end = 0
         for block in self.blocks:
@@ -107,7 +102,7 @@ class CallFrame:
             for inner in block.inside:
                 inner.offset += at
             end = at + block.size
-            at = end + self._guard
+            at = end + self.guard
         self.size = at if self.blocks else 0
         self._back = self.size if self._back < 0 else self._back
 
@@ -128,9 +123,8 @@ class CallFrame:
                             self.pointer_size, "little"
                         )
             if runs and begin - runs[-1][1] < _HOLE:
-                runs[-1] = runs[-1][0], end
-            else:
-                runs.append((begin, end))
+                begin, _ = runs.pop()
+            runs.append((begin, end))
         return [(begin, bytes(sent[begin:end])) for begin, end in runs if begin < end]
 
     def comes_back(self, *, cheap: bool) -> tuple[int, int]:
@@ -139,7 +133,7 @@ class CallFrame:
         cheap: True if more bytes cost next to nothing. Blocks that are only read, and their guards, are then
             copied back, too; short ones always are.
         """
-        guarded = self._guard and self.size and (cheap or self._back <= _ALONG)
+        guarded = self.guard and self.size and (cheap or self._back <= _ALONG)
         return (0, self.size) if guarded else (self._back, self.size - self._back)
 
     def unread(self, begin: int) -> bytes:
@@ -147,7 +141,7 @@ class CallFrame:
 
         Empty if the frame has no guards.
         """
-        return bytes(self._sent[:begin]) if self._guard else b""
+        return bytes(self._sent[:begin]) if self.guard else b""
 
     def take(self, data: memoryview, begin: int, base: int, function: str) -> None:
         """Pass `data`, the frame's bytes from offset `begin`, to the blocks' owners.
@@ -156,7 +150,7 @@ class CallFrame:
         """
         if not self._sent:
             self.image(base)
-        if self._guard:
+        if self.guard:
             self._check(data, begin, function)
             self._check_constants(data, begin, function)
         for block in self._all:

@@ -193,8 +193,7 @@ class Placer:
     ) -> Block:
         """The block of a struct; adds blocks for the objects that its pointers point to."""
         key = "struct", address_of(memory_of(value)), id(record_of(value))
-        block = self._known.get(key)
-        if block is not None:
+        if (block := self._known.get(key)) is not None:
             block.written |= written
             block.constant |= constant
             return block
@@ -228,8 +227,7 @@ class Placer:
         if rows and len(value.shape) > len(rows) and value.shape[-len(rows) :] == rows:
             dtype = dtype.base  # The shape is the whole array's, as for a given array.
         made = np.zeros(value.shape, dtype)
-        known = self._known.get(("out", id(value)))
-        if known is not None:
+        if (known := self._known.get(("out", id(value)))) is not None:
             if known.size != made.nbytes:
                 raise wrong(where, ctype, value, f"it is {known.name}, too")
             return known
@@ -285,9 +283,8 @@ class Placer:
     def _pointers(
         self, where: str, name: str, ctype: CType, pointer: Pointer, value: Sequence[object]
     ) -> Block:
-        block = self._known.get(("pointers", id(value), id(pointer)))
-        if block is not None:
-            return block
+        if (known := self._known.get(("pointers", id(value), id(pointer)))) is not None:
+            return known
         size = pointer.size
         title = f"{name or 'pointers'} ({len(value)} pointers)"
         block = Block(title, size * len(value), 8, lambda: bytes(size * len(value)))
@@ -305,8 +302,7 @@ class Placer:
             if not _is_of(item, target) or memory_of(item).size != size:
                 raise wrong(where, ctype, item)
         hosts = [address_of(memory_of(item)) for item in value]
-        row = self._known.get(("row", *hosts))
-        if row is None:
+        if (row := self._known.get(("row", *hosts))) is None:
             row = self._known["row", *hosts] = self._frame.add(
                 Block(
                     f"{name or 'structs'} ({declaration(target)}[{len(value)}])",

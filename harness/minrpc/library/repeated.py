@@ -127,14 +127,11 @@ class Repeated:
                 owned = owned and flags.owndata
             elif value.__class__ is not accepts.number or not accepts.least <= value <= accepts.most:
                 return None
-        if not arrays or (len(arrays) > 1 and (_repeat(arrays) if owned else _overlap(arrays))):
+        # Arrays that own their memory overlap only if one occurs twice.
+        twice = len(set(map(id, arrays))) < len(arrays)
+        if not arrays or twice or (not owned and len(arrays) > 1 and _overlap(arrays)):
             return None
         return tuple([array.nbytes for array in arrays])
-
-
-def _repeat(arrays: Sequence[npt.NDArray[Any]]) -> bool:
-    """True if an array occurs twice. Other arrays that own their memory do not overlap."""
-    return len(set(map(id, arrays))) < len(arrays)
 
 
 def _overlap(arrays: Sequence[npt.NDArray[Any]]) -> bool:

@@ -295,7 +295,7 @@ def pointer_offsets(ctype: CType, at: int = 0) -> Iterator[tuple[int, Pointer]]:
                 if field.bits is None:
                     yield from pointer_offsets(field.type, at + field.offset)
         case ArrayType(element, count):
-            if _has_pointers(element):
+            if next(pointer_offsets(element), None) is not None:
                 for index in range(count or 0):
                     yield from pointer_offsets(element, at + index * size_of(element))
 
@@ -312,10 +312,6 @@ def path_at(ctype: CType, at: int) -> str:
             size = size_of(element)
             return f"[{at // size}]{path_at(element, at % size)}"
     return ""
-
-
-def _has_pointers(ctype: CType) -> bool:
-    return next(pointer_offsets(ctype), None) is not None
 
 
 def _load(storage: Storage, member: Field, base: int) -> Any:  # noqa: ANN401 - a C member's value

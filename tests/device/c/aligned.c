@@ -30,7 +30,54 @@ struct low {
 };
 typedef struct inner inner_near __attribute__((aligned(4)));
 
+struct __attribute__((packed)) stamp {
+	uint64_t ms;
+};
+#pragma pack(4)
+struct by_pragma {
+	uint64_t a, b;
+};
+#pragma pack()
+struct holder {
+	struct stamp stamp;
+	uint64_t plain;
+};
+struct own {
+	uint64_t a, b;
+};
+
 struct pair turned(struct pair s);
+struct stamp later(uint32_t by, struct stamp s);
+
+uint64_t ms_of(uint32_t first, struct stamp s)
+{
+	return s.ms + first;
+}
+
+uint64_t of_pragma(uint32_t first, struct by_pragma s, uint32_t last)
+{
+	return first + 10 * s.a + 100 * s.b + 1000 * last;
+}
+
+uint64_t of_holder(uint32_t first, struct holder s, uint32_t last)
+{
+	return first + 10 * s.stamp.ms + 100 * s.plain + 1000 * last;
+}
+
+uint64_t of_own(uint32_t first, struct own s, uint32_t last)
+{
+	return first + 10 * s.a + 100 * s.b + 1000 * last;
+}
+
+struct stamp later_by(uint32_t by, struct stamp s)
+{
+	return later(by, s);
+}
+
+uint64_t called(uint64_t (*f)(uint32_t first, struct stamp s), uint64_t ms)
+{
+	return f(1, (struct stamp){ms});
+}
 
 uint32_t of_pair(uint32_t first, struct pair s, uint32_t last)
 {

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The question for alignments: members of structs by value, and only those that the answer may change."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from minrpc.program.c_types import (
+    CType,
+    Declarations,
+    Field,
+    FunctionDeclaration,
+    FunctionType,
+    Parameter,
+    Pointer,
+    RecordType,
+    Scalar,
+)
+from minrpc.program.packing import ask_alignments
+
+LONG = Scalar("long long", 8, "int")
+SHORT = Scalar("short", 2, "int")
+
+
+def record(tag: str, *members: CType) -> RecordType:
+    """A struct with the members m0, m1, ..., each at a multiple of 8."""
+    fields = tuple(Field(f"m{at}", member, 8 * at) for at, member in enumerate(members))
+    return RecordType("struct", tag, 8 * len(members), complete=True, fields=fields)
+
+
+def asked(ctype: CType) -> list[str]:
+    """The members that are asked about, each answered by the alignment 1."""
+    function = FunctionDeclaration("f", "f", FunctionType(SHORT, (Parameter("s", ctype),)))
+    questions: list[str] = []
+
+    def answer(text: str) -> bytes:
+        assert text.startswith('#include "user.c"\n')
+        questions.extend(re.findall(r"__alignof__\((\(\(.*?\)0\)->[\w.]+)\)", text))
+        return bytes([1] * len(questions))
+
+    ask_alignments(Declarations({"f": function}), "user.c", 4, answer)
+    return questions
+
+
+def test_members_that_may_be_packed_are_asked_about_once() -> None:
+    inner = record("inner", SHORT, LONG)
+    outer = record("outer", SHORT, inner, inner)
+    ask = ["((struct outer *)0)->m1", "((struct outer *)0)->m1.m1", "((struct outer *)0)->m2"]
+    assert asked(outer) == ask
+    assert [field.alignment for field in outer.fields] == [0, 1, 1]
+    assert [field.alignment for field in inner.fields] == [0, 1]
+    assert asked(outer) == []
+
+
+@pytest.mark.parametrize("ctype", [record("small", SHORT), Pointer(record("pointed", LONG), 4), LONG])
+def test_nothing_is_asked_without_need(ctype: CType) -> None:
+    assert asked(ctype) == []
