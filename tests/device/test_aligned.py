@@ -24,6 +24,7 @@ GIVEN = {
     "of_pragma": PAIR,
     "of_holder": ((2,), 3),
     "of_own": PAIR,
+    "of_mixed": PAIR,
 }
 
 

@@ -392,7 +392,7 @@ class TypeNames:
         packed = not self._is_laid_out(record, packed=False)
         if packed and not self._is_laid_out(record, packed=True):
             raise LayoutError(f"the layout of {declaration(record)} is not the compiler's own")
-        members = "".join(f"\t{line};\n" for line in self._members(record))
+        members = "".join(f"\t{line};\n" for line in self._members(record, packed))
         name = f"{record.kind} s{len(self._records)}"
         self._records[id(record)] = name
         attributes = ["packed"] * packed + [f"aligned({record.alignment})"] * bool(record.alignment)
@@ -408,11 +408,11 @@ class TypeNames:
         )
         return name
 
-    def _members(self, record: RecordType) -> Iterable[str]:
+    def _members(self, record: RecordType, packed: bool) -> Iterable[str]:
         bit = 0
         for index, field in enumerate(record.fields):
             if field.bits is None:
-                yield self._member(field.type, f"m{index}") + self._alignment_attribute(field)
+                yield self._member(field.type, f"m{index}") + self._alignment_attribute(field, packed)
                 bit = (field.offset + size_of(field.type)) * 8
                 continue
             spelled = self.spell(field.type)
@@ -431,10 +431,11 @@ class TypeNames:
             return self._member(stripped.element, f"{name}[{'' if count is None else count}]")
         return f"{self.spell(ctype)} {name}"
 
-    def _alignment_attribute(self, field: Field) -> str:
+    def _alignment_attribute(self, field: Field, packed: bool) -> str:
         """The attribute of a member whose alignment the user changed."""
-        due, own = self._aligned(field), self._alignment(strip(field.type))
-        if due == own:
+        own = 1 if packed else self._alignment(strip(field.type))
+        due = field.alignment if packed else self._aligned(field)
+        if due in (0, own):
             return ""
         return f" __attribute__(({'packed, ' if due < own else ''}aligned({due})))"
 

@@ -45,8 +45,9 @@ def ask_alignments(read: Declarations, source: str, word: int, answer: Callable[
     found: dict[tuple[int, int], _Asked] = {}
     tables = read.functions, read.declared, read.statics
     for ctype in _by_value(item.type for table in tables for item in table.values()):
-        if isinstance(ctype, Typedef) or (isinstance(ctype, RecordType) and ctype.tag):
-            for asked in _members(ctype, f"(({declaration(ctype)} *)0)->", word):
+        named = isinstance(ctype, Typedef) or (isinstance(ctype, RecordType) and ctype.tag)
+        if named and alignment_of(ctype) > word:
+            for asked in _members(ctype, f"(({declaration(ctype)} *)0)->"):
                 found.setdefault((id(asked.record), asked.number), asked)
     if not found:
         return
@@ -77,13 +78,11 @@ def _by_value(functions: Iterable[FunctionType]) -> Iterator[CType]:
                 waiting += [field.type for field in record.fields]
 
 
-def _members(ctype: CType, prefix: str, word: int) -> Iterator[_Asked]:
+def _members(ctype: CType, prefix: str) -> Iterator[_Asked]:
     record = strip(ctype)
     assert isinstance(record, RecordType)
-    for index, field in enumerate(record.fields):
-        if field.bits is not None or alignment_of(field.type) <= word:
-            continue
-        if field.name and not field.alignment:
-            yield _Asked(record, index, prefix + field.name)
+    for number, field in enumerate(record.fields):
+        if field.bits is None and field.name and not field.alignment:
+            yield _Asked(record, number, prefix + field.name)
         if isinstance(strip(field.type), RecordType):
-            yield from _members(field.type, f"{prefix}{field.name}." if field.name else prefix, word)
+            yield from _members(field.type, f"{prefix}{field.name}." if field.name else prefix)

@@ -42,6 +42,10 @@ struct holder {
 	struct stamp stamp;
 	uint64_t plain;
 };
+struct mixed {
+	uint16_t a;
+	uint64_t b __attribute__((aligned(8)));
+} __attribute__((packed));
 struct own {
 	uint64_t a, b;
 };
@@ -62,6 +66,11 @@ uint64_t of_pragma(uint32_t first, struct by_pragma s, uint32_t last)
 uint64_t of_holder(uint32_t first, struct holder s, uint32_t last)
 {
 	return first + 10 * s.stamp.ms + 100 * s.plain + 1000 * last;
+}
+
+uint64_t of_mixed(uint32_t first, struct mixed s, uint32_t last)
+{
+	return first + 10 * s.a + 100 * s.b + 1000 * last;
 }
 
 uint64_t of_own(uint32_t first, struct own s, uint32_t last)
