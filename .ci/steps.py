@@ -81,8 +81,7 @@ class Steps:
             return True
         left_s = self._end - time.monotonic()
         if left_s <= 0:
-            problem = f"did not run: the {_minutes(self._limit_s)} of all steps had passed"
-            self.outcomes.append(Outcome(step.name, problem, ran=False))
+            self.note(step.name, f"did not run: the {_minutes(self._limit_s)} of all steps had passed")
             return False
         _say(step.name)
         limit = f"{_minutes(step.limit_s)} of this step"

@@ -14,6 +14,7 @@ from typing import Final
 
 import pytest
 from minrpc import Target
+from minrpc.firmware.cache import cache_home
 from minrpc.library import Sources, Toolset
 from minrpc.tuning import compilers
 from minrpc.tuning.compilers import Built, built
@@ -168,6 +169,15 @@ def compiler_here(request: pytest.FixtureRequest) -> Iterator[None]:
         if not request.config.getoption("--all"):
             patch.setattr(compilers, "_Compiler", _CompilerHere)
         yield
+
+
+@pytest.fixture
+def users_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of pytest inside the test uses the user's cache of firmware, so that nothing is built twice.
+
+    It must come before `pytester`, which gives the test another home.
+    """
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_home().parent))
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ Processor time is that of the test's process and of the processes below it that 
 that tests share end with the last test: their time is a room of its own, `SHARED`.
 
 tests/seconds.toml has the budgets, in seconds of the machine where its calibration loop was measured; another
-machine's seconds are scaled by the same loop, which each process of the tests runs.
+machine's seconds are scaled by the same loop, which each process of the tests runs in a job of CI.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import time
 import tomllib
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Container, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from statistics import mean
@@ -53,19 +53,27 @@ def _one_loop_s() -> float:
     return time.process_time() - begin
 
 
+def _shown() -> bool:
+    """True in a job of CI, which alone shows the costs; elsewhere no loop runs."""
+    return bool(os.environ.get("CI"))
+
+
 def now() -> tuple[float, float]:
     """Wall time, and processor time of this process and its ended children, in seconds."""
     times = os.times()
     return time.monotonic(), times.user + times.system + times.children_user + times.children_system
 
 
-def by_room(costs: Costs, rooms: Mapping[str, float]) -> dict[str, float]:
-    """Processor seconds of each room, the dearest first: a room is the innermost directory of `rooms` that
-    contains the test's file."""
+def room_of(path: str, rooms: Container[str]) -> str | None:
+    """The innermost directory of `rooms` that contains the file."""
+    return next((str(above) for above in PurePosixPath(path).parents if str(above) in rooms), None)
+
+
+def by_room(costs: Costs, rooms: Container[str]) -> dict[str, float]:
+    """Processor seconds of each room, the dearest first."""
     found = {SHARED: costs.shared_s}
     for test, (_, cpu_s) in costs.tests.items():
-        above = PurePosixPath(test.partition("::")[0]).parents
-        room = next((str(path) for path in above if str(path) in rooms), "tests")
+        room = room_of(test.partition("::")[0], rooms) or "tests"
         found[room] = found.get(room, 0.0) + cpu_s
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
@@ -89,7 +97,7 @@ def slowest(costs: Costs) -> Iterator[str]:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_COSTS] = Costs()
-    if not hasattr(config, "workerinput"):
+    if _shown() and not hasattr(config, "workerinput"):
         config.stash[_COSTS].loops_s.append(loop_s())
 
 
@@ -118,7 +126,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     output = getattr(session.config, "workeroutput", None)
-    if output is not None:
+    if _shown() and output is not None:
         output["loop_s"] = loop_s()
 
 
@@ -153,7 +161,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         return
     if (cache := getattr(config, "cache", None)) is not None:
         cache.set("tests/costs", costs.tests)
-    if not os.environ.get("CI"):
+    if not _shown():
         return
     terminalreporter.section("costs")
     for line in slowest(costs):

@@ -2,12 +2,8 @@
 """The limit of each test (tests/limits.py), by running pytest on tests that hang."""
 
 import pytest
-from minrpc.firmware.cache import cache_home
 
 from tests import limits
-
-# Before pytester changes the home directory.
-CACHE = str(cache_home().parent)
 
 
 def run(pytester: pytest.Pytester, test: str, *options: str) -> pytest.RunResult:
@@ -47,8 +43,7 @@ def test_a_hung_test_fails_with_the_stacks_of_all_threads(pytester: pytest.Pytes
     )
 
 
-def test_a_hung_device_shows_the_wire(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", CACHE)
+def test_a_hung_device_shows_the_wire(users_cache: None, pytester: pytest.Pytester) -> None:
     result = run(
         pytester,
         """

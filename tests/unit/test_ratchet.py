@@ -6,7 +6,9 @@ from __future__ import annotations
 import subprocess
 import tomllib
 from collections import Counter
-from pathlib import Path, PurePosixPath
+from pathlib import Path
+
+from tests.costs import room_of
 
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "tests/lines.toml"
@@ -25,16 +27,11 @@ def sources() -> list[str]:
     return [name for name in names if (ROOT / name).is_file()]
 
 
-def room_of(path: str) -> str | None:
-    """The innermost directory of the table that contains the file."""
-    return next((str(above) for above in PurePosixPath(path).parents if str(above) in ROOMS), None)
-
-
 def lines() -> Counter[str | None]:
     """Lines of each room, as `wc -l` counts them."""
     count: Counter[str | None] = Counter()
     for path in sources():
-        count[room_of(path)] += (ROOT / path).read_bytes().count(b"\n")
+        count[room_of(path, ROOMS)] += (ROOT / path).read_bytes().count(b"\n")
     return count
 
 
@@ -49,7 +46,7 @@ def test_no_room_is_longer_than_its_number() -> None:
 
 
 def test_the_table_has_each_room_once_one_a_line_sorted() -> None:
-    rooms = {room_of(path) for path in sources()}
+    rooms = {room_of(path, ROOMS) for path in sources()}
     assert rooms == set(ROOMS), "a directory without a number, or a number without a directory"
     rows = [line for line in TABLE.read_text().splitlines() if not line.startswith("#")]
     assert rows == [f'"{room}" = {number}' for room, number in sorted(ROOMS.items())]

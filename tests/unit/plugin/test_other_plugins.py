@@ -70,7 +70,6 @@ def run(python: Path, directory: Path, *options: str) -> subprocess.CompletedPro
         "test_it.py",
         *options,
     ]
-    cache = {"XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")}
     return subprocess.run(
         command,
         capture_output=True,
@@ -78,7 +77,7 @@ def run(python: Path, directory: Path, *options: str) -> subprocess.CompletedPro
         timeout=RUN_S,
         check=False,
         cwd=directory,
-        env=os.environ | cache | {"XDG_CONFIG_HOME": str(directory)},
+        env=os.environ | {"XDG_CONFIG_HOME": str(directory)},
     )
 
 
