@@ -22,8 +22,10 @@ _COMPILERS: Final = ("cc", "gcc", "clang")
 _FLAGS: Final = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-fvisibility=hidden")
 _COMMAND_S: Final = 120.0
 _ERROR_LINES: Final = 6
-# From this version of QEMU on, inline counts are kept for each virtual CPU.
-_PER_CPU_FROM: Final = (9, 0)
+# The first version of QEMU with each version of the plugin interface that qemu_plugin.h describes.
+_APIS: Final = {(4, 2): 1, (9, 0): 2, (11, 0): 7}
+_TRIED: Final = "7.2, 10.0 and 11.1"
+_REFUSALS: Final = ("ould not load plugin", "requires API version")
 
 
 def plugin_for(qemu: str, source: Path = SOURCE) -> Path:
@@ -35,8 +37,19 @@ def plugin_for(qemu: str, source: Path = SOURCE) -> Path:
 
 
 def api_of(version: tuple[int, int]) -> int:
-    """The version of the plugin interface to use with a version of QEMU: 1, or 2 from 9.0 on."""
-    return 2 if version >= _PER_CPU_FROM else 1
+    """The version of the plugin interface for a version of QEMU: the newest known, for a newer QEMU."""
+    return [api for first, api in _APIS.items() if version >= first or api == 1][-1]
+
+
+def step_after_refusal(output: str, qemu: str) -> str | None:
+    """The next step after QEMU ended with `output`, if it has refused a plugin; else None."""
+    if not any(text in output for text in _REFUSALS):
+        return None
+    major, minor = qemu_version(qemu)
+    return (
+        f"this is QEMU {major}.{minor}, and counters, profiles, cycles and memory checks were tried with "
+        f"{_TRIED}: put one of these first in PATH, or measure times alone"
+    )
 
 
 @cache

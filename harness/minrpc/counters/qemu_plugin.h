@@ -1,9 +1,11 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * QEMU's functions for TCG plugins: QEMU's own header is in no package. PLUGIN_API is 1 for
- * QEMU 4.2 to 8.2; from QEMU 9.0 on, where counts in line are kept for each virtual CPU, it is 2 or
- * more.
+ * QEMU's functions for TCG plugins: QEMU's own header is in no package. PLUGIN_API is the version
+ * of the interface (see plugin_build.py):
+ *   1  QEMU 4.2 to 8.2
+ *   2  from QEMU 9.0 on: counts in line are kept for each virtual CPU; registers can be read
+ *   7  from QEMU 11.0 on: callbacks have a pointer of the plugin's, not the plugin's number
  */
 #ifndef MINRPC_QEMU_PLUGIN_H_
 #define MINRPC_QEMU_PLUGIN_H_
@@ -33,10 +35,21 @@ enum qemu_plugin_mem_rw {
 typedef uint32_t qemu_plugin_meminfo_t;
 struct qemu_plugin_hwaddr;
 
-typedef void (*qemu_plugin_tb_trans_cb)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
+/* The arguments of a callback that has `argument`, and its registration. */
+#if PLUGIN_API < 7
+#define CALLED_WITH(argument)            qemu_plugin_id_t of, argument
+#define REGISTERED_BY(callback)          qemu_plugin_id_t id, void (*cb)(callback)
+#define REGISTER(function, id, callback) function(id, callback)
+#else
+#define CALLED_WITH(argument)            argument, void *of
+#define REGISTERED_BY(callback)          qemu_plugin_id_t id, void (*cb)(callback), void *userdata
+#define REGISTER(function, id, callback) function(id, callback, NULL)
+#endif
+
 typedef void (*qemu_plugin_udata_cb)(unsigned int vcpu, void *userdata);
 
-void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id, qemu_plugin_tb_trans_cb cb);
+void qemu_plugin_register_vcpu_tb_trans_cb(
+	REGISTERED_BY(CALLED_WITH(struct qemu_plugin_tb *tb)));
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, qemu_plugin_udata_cb cb,
 					    enum qemu_plugin_cb_flags flags, void *userdata);
 typedef void (*qemu_plugin_mem_cb)(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address,
@@ -70,8 +83,7 @@ typedef struct {
 	size_t offset;
 } qemu_plugin_u64;
 
-void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id,
-				       void (*cb)(qemu_plugin_id_t id, unsigned int vcpu));
+void qemu_plugin_register_vcpu_init_cb(REGISTERED_BY(CALLED_WITH(unsigned int vcpu)));
 struct qemu_plugin_scoreboard *qemu_plugin_scoreboard_new(size_t element_size);
 void *qemu_plugin_scoreboard_find(struct qemu_plugin_scoreboard *score, unsigned int vcpu);
 void qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(struct qemu_plugin_insn *insn,
@@ -91,8 +103,10 @@ typedef struct {
 
 __attribute__((weak)) GByteArray *g_byte_array_new(void);
 __attribute__((weak)) GByteArray *g_byte_array_set_size(GByteArray *array, unsigned int length);
+__attribute__((weak)) unsigned int g_array_get_element_size(GArray *array);
 
 struct qemu_plugin_register;
+/* Its begin: newer versions have more members. */
 typedef struct {
 	struct qemu_plugin_register *handle;
 	const char *name;
@@ -100,7 +114,12 @@ typedef struct {
 } qemu_plugin_reg_descriptor;
 
 GArray *qemu_plugin_get_registers(void);
-int qemu_plugin_read_register(struct qemu_plugin_register *handle, GByteArray *to);
+#if PLUGIN_API < 6
+int
+#else
+bool
+#endif
+qemu_plugin_read_register(struct qemu_plugin_register *handle, GByteArray *to);
 #endif
 
 /* The memory at the descriptor of the argument "fd=N"; NULL if there are not `least` bytes. */

@@ -1082,30 +1082,34 @@ static void noted(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t addres
 static struct qemu_plugin_register *registers[REGISTERS];
 static GByteArray *value;
 
+static const qemu_plugin_reg_descriptor *descriptor(GArray *all, size_t index)
+{
+	return (const void *)(all->data + index * g_array_get_element_size(all));
+}
+
 /* QEMU names the processor's own registers first, in the order of their numbers. */
 static void find_registers(void)
 {
 	const char *first = control->machine == ARM ? "r0" : "zero";
 	size_t count = control->machine == ARM ? 16U : REGISTERS;
-	const GArray *found;
-	const qemu_plugin_reg_descriptor *descriptors;
+	GArray *found;
 
-	if (g_byte_array_new == NULL || g_byte_array_set_size == NULL) {
+	if (g_byte_array_new == NULL || g_byte_array_set_size == NULL ||
+	    g_array_get_element_size == NULL) {
 		return;
 	}
 	found = qemu_plugin_get_registers();
-	descriptors = (const qemu_plugin_reg_descriptor *)(const void *)found->data;
-	if (found->len < count || strcmp(descriptors[0].name, first) != 0) {
+	if (found->len < count || strcmp(descriptor(found, 0U)->name, first) != 0) {
 		return;
 	}
 	for (size_t i = 0U; i < count; i++) {
-		registers[i] = descriptors[i].handle;
+		registers[i] = descriptor(found, i)->handle;
 	}
 	value = g_byte_array_new();
 	control->reads_operands = control->operations != 0U;
 	if (control->machine == ARM && found->len > FLAGS &&
-	    strcmp(descriptors[FLAGS].name, "xpsr") == 0) {
-		registers[FLAGS] = descriptors[FLAGS].handle;
+	    strcmp(descriptor(found, FLAGS)->name, "xpsr") == 0) {
+		registers[FLAGS] = descriptor(found, FLAGS)->handle;
 		control->reads_flags = 1U;
 	}
 }
@@ -1191,9 +1195,9 @@ static void note_operands(unsigned int vcpu, void *userdata)
 /* ------------------------------------------------------------ open and close */
 
 #if PLUGIN_API > 1
-static void processor_is_there(qemu_plugin_id_t id, unsigned int vcpu)
+static void processor_is_there(CALLED_WITH(unsigned int vcpu))
 {
-	(void)id;
+	(void)of;
 	(void)vcpu;
 	ends = qemu_plugin_scoreboard_find(ends_score, 0U);
 	find_registers();
@@ -1833,11 +1837,11 @@ static void follow_operations(struct qemu_plugin_tb *tb)
 	}
 }
 
-static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+static void translated(CALLED_WITH(struct qemu_plugin_tb *tb))
 {
 	size_t insns = qemu_plugin_tb_n_insns(tb);
 
-	(void)id;
+	(void)of;
 	follow_blocks(tb);
 	for (size_t i = 0U; i < insns; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
@@ -1915,8 +1919,8 @@ qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc,
 	ends = &ends_counted;
 #else
 	ends_score = qemu_plugin_scoreboard_new(sizeof(uint64_t));
-	qemu_plugin_register_vcpu_init_cb(id, processor_is_there);
+	REGISTER(qemu_plugin_register_vcpu_init_cb, id, processor_is_there);
 #endif
-	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+	REGISTER(qemu_plugin_register_vcpu_tb_trans_cb, id, translated);
 	return 0;
 }

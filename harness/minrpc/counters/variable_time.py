@@ -24,21 +24,28 @@ _RISCV_OPS: Final = {0x33: "", 0x3B: "w"}
 _X86_PREFIXES: Final = frozenset({0x26, 0x2E, 0x36, 0x3E, 0x64, 0x65, 0x66, 0x67, 0xF0, 0xF2, 0xF3})
 # Tag_CPU_arch of the Cortex-M3, from "Addenda to, and Errata in, the ABI for the Arm Architecture".
 _ARM_V7: Final = 10
-# Each timed batch contains the evaluator's own code, which has no secrets.
+# Each timed batch contains code of the evaluator, and of thunks, which have no lines: neither has secrets.
 _RUNTIME: Final = "/zephyr-app/runtime/"
+_THUNKS: Final = "minrpc_"
 
 
 def variable_time_instructions(image: Image, addresses: Iterable[int]) -> tuple[str, ...]:
-    """Each executed instruction of variable time, "udiv in scale at scale.c:12", except the runtime's; also
-    each IT."""
+    """Each executed instruction of variable time, "udiv in scale at scale.c:12", except those of the runtime
+    and of thunks; also each IT."""
     long_multiplies = _is_v7(image)
     found: dict[str, None] = {}
     for address in sorted(addresses):
         mnemonic = mnemonic_of(image.machine, image.bytes_at(address, _LONGEST), long_multiplies, image.wide)
-        line = image.line_at(address) if mnemonic else None
-        if mnemonic and not (line and _RUNTIME in line.file):
+        if mnemonic and not _is_ours(image, address):
             found[f"{mnemonic} in {image.place_of(address)}"] = None
     return tuple(found)
+
+
+def _is_ours(image: Image, address: int) -> bool:
+    line, function = image.line_at(address), image.function_at(address)
+    if line is not None:
+        return _RUNTIME in line.file
+    return function is not None and function.name.startswith(_THUNKS)
 
 
 def mnemonic_of(machine: str, code: bytes, long_multiplies: bool, wide: bool) -> str:

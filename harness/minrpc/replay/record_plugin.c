@@ -132,13 +132,13 @@ static bool is_watched(uint64_t address)
 	return false;
 }
 
-static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+static void translated(CALLED_WITH(struct qemu_plugin_tb *tb))
 {
 	size_t insns = qemu_plugin_tb_n_insns(tb);
 	uint64_t start = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, 0U));
 	struct block *block;
 
-	(void)id;
+	(void)of;
 	if (!is_watched(start)) {
 		qemu_plugin_register_vcpu_tb_exec_cb(tb, left, QEMU_PLUGIN_CB_NO_REGS,
 						     (void *)(uintptr_t)start);
@@ -184,6 +184,6 @@ qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info *info, int argc,
 			LAYOUT, fd);
 		return -1;
 	}
-	qemu_plugin_register_vcpu_tb_trans_cb(id, translated);
+	REGISTER(qemu_plugin_register_vcpu_tb_trans_cb, id, translated);
 	return 0;
 }

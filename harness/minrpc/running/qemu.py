@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from minrpc.counters import QemuCounters
+from minrpc.counters import QemuCounters, step_after_refusal
 from minrpc.errors import ConfigurationError, HarnessError, QemuMissingError
 from minrpc.firmware.firmware import Firmware
 from minrpc.host.deadline import Deadline, ProcessClock
@@ -55,7 +55,7 @@ def start_qemu(
         undo.callback(pair.close)
         device = _start(firmware, argv, pair, icount, counters, check)
         undo.callback(device.stop)
-        _run(device, pair, Deadline("start QEMU", _START_S, device.clock, total))
+        _run(device, argv[0], pair, Deadline("start QEMU", _START_S, device.clock, total))
         undo.pop_all()
     return device
 
@@ -160,12 +160,14 @@ def _console(descriptor: int, platform: Platform) -> TextTail | None:
     return TextTail(console, "console")
 
 
-def _run(device: RunningDevice, pair: LinkPair, deadline: Deadline) -> None:
-    """Lets the paused machine run once QEMU has opened its end of the link."""
+def _run(device: RunningDevice, program: str, pair: LinkPair, deadline: Deadline) -> None:
+    """Lets the paused machine run once `program`, QEMU, has opened its end of the link."""
     assert device.qmp is not None
     try:
         device.qmp.open(deadline)
         pair.release_device_end()
         device.qmp.execute("cont", deadline)
     except HarnessError as error:
-        raise device.diagnose(error).add_context(stage=deadline.stage) from error
+        told = device.diagnose(error).add_context(stage=deadline.stage)
+        told.next_step = step_after_refusal(device.output, program) or told.next_step
+        raise told from error

@@ -93,7 +93,7 @@ def without_wired(argv: Sequence[str]) -> list[str]:
 def wire(argv: Sequence[str], wiring: Wiring, icount: Icount | None) -> list[str]:
     """`argv` with the harness's serial ports, monitor and clock; QEMU then starts paused."""
     words = [*without_wired(argv), "-display", "none", "-S"]
-    words += ["-chardev", f"socket,id={QMP_ID},fd={wiring.qmp_fd}", "-mon", f"chardev={QMP_ID},mode=control"]
+    words += ["-chardev", f"socket,id={QMP_ID},fd={wiring.qmp_fd}", "-qmp", f"chardev:{QMP_ID}"]
     words += ["-chardev", _with_id(wiring.link, LINK_ID), "-chardev", _with_id(wiring.console, CONSOLE_ID)]
     if wiring.link_uart is None:
         words += ["-semihosting-config", "enable=on,target=native"]

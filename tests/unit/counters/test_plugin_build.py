@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from minrpc import QemuCounters, QemuMissingError, ToolchainMissingError
 from minrpc.counters import Image
-from minrpc.counters.plugin_build import SOURCE, api_of, plugin_for, qemu_version
+from minrpc.counters.plugin_build import SOURCE, api_of, plugin_for, qemu_version, step_after_refusal
+from minrpc.replay.trace import SOURCE as RECORDER
 
 from tests.unit.counters.test_image import image
 
@@ -25,7 +26,10 @@ def fake_qemu(directory: Path, text: str) -> str:
     return str(program)
 
 
-@pytest.mark.parametrize(("version", "api"), [((7, 2), 1), ((8, 2), 1), ((9, 0), 2), ((10, 1), 2)])
+@pytest.mark.parametrize(
+    ("version", "api"),
+    [((4, 1), 1), ((7, 2), 1), ((8, 2), 1), ((9, 0), 2), ((10, 2), 2), ((11, 0), 7), ((12, 1), 7)],
+)
 def test_the_interface_goes_by_qemus_version(version: tuple[int, int], api: int) -> None:
     assert api_of(version) == api
 
@@ -43,6 +47,27 @@ def test_a_program_that_is_no_qemu_is_named(tmp_path: Path) -> None:
         qemu_version(f"{tmp_path}/none")
 
 
+@pytest.mark.parametrize(
+    "output",
+    [
+        "qemu-system-arm: Could not load plugin x.so: plugin requires API version 7, but this QEMU supports "
+        "only a minimum version of 9",
+        "qemu-system-arm: Could not load plugin x.so: undefined symbol: qemu_plugin_tb_n_insns",
+        "TCG plugin x.so requires API version 1, but this QEMU supports only up to version 0",
+    ],
+)
+def test_a_refusal_names_versions_that_were_tried(output: str, tmp_path: Path) -> None:
+    qemu = fake_qemu(tmp_path, "QEMU emulator version 12.1.0")
+    step = step_after_refusal(output, qemu)
+    assert step is not None
+    assert "QEMU 12.1" in step
+    assert "7.2, 10.0 and 11.1" in step
+
+
+def test_another_end_of_qemu_is_no_refusal(tmp_path: Path) -> None:
+    assert step_after_refusal("qemu-system-arm: could not open 'x.elf'", f"{tmp_path}/none") is None
+
+
 def test_it_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     qemu = fake_qemu(tmp_path, "QEMU emulator version 7.2.22")
@@ -53,9 +78,13 @@ def test_it_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert built.stat().st_mtime_ns == made
 
 
-def test_it_compiles_for_the_newer_interface(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("version", ["10.0.2", "11.1.2"])
+@pytest.mark.parametrize("source", [SOURCE, RECORDER])
+def test_it_compiles_for_newer_interfaces(
+    source: Path, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert plugin_for(fake_qemu(tmp_path, "QEMU emulator version 10.0.2")).is_file()
+    assert plugin_for(fake_qemu(tmp_path, f"QEMU emulator version {version}"), source).is_file()
 
 
 def test_without_a_compiler_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

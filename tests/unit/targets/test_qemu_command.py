@@ -92,7 +92,7 @@ def test_wired_as_ours() -> None:
         "serial,id=link,path=/dev/pts/3",
         "file,id=con,path=/dev/fd/9",
     ]
-    assert pairs(argv, "-mon") == ["chardev=minrpc-qmp,mode=control"]
+    assert pairs(argv, "-qmp") == ["chardev:minrpc-qmp"]
     assert pairs(argv, "-icount") == ["shift=5,align=off,sleep=on"]
     assert "-S" in argv
     assert not {"-no-reboot", "-nographic", "-pidfile"} & set(argv)
