@@ -158,13 +158,14 @@ def test_code_that_is_copied_in_pieces(
     filling.free()
 
 
-def test_an_empty_list_of_headers_in_the_cache_is_made_again(device: Device, tmp_path: Path) -> None:
+def test_an_empty_list_of_inputs_in_the_cache_is_made_again(device: Device, tmp_path: Path) -> None:
     """A loss of power leaves such files; each later load failed."""
     source = tmp_path / "one.c"
     source.write_text("int one(void)\n{\n\treturn 1;\n}\n")
     assert device.load(source).one() == 1
-    lists = [path for path in objects_home().glob("*.json") if str(source) in path.read_text()]
+    both = [*objects_home().glob("*.json"), *objects_home().glob("*.look")]
+    lists = [path for path in both if str(source) in path.read_text()]
     for path in lists:
         path.write_bytes(b"")
     assert device.load(source).one() == 1
-    assert [str(source) in path.read_text() for path in lists] == [True]
+    assert [str(source) in path.read_text() for path in lists] == [True] * 2

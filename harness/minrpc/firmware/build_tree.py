@@ -121,7 +121,7 @@ class BuildTree:
     def _goes_on(self, note: _Note) -> bool:
         """True if ninja can see all changes: changed sources are newer than their outputs."""
         places, content = self._recipe.places, note.content
-        if not (content.still_found(places) and content.same_tools(places)):
+        if content.unsure or not (content.still_found(places) and content.same_tools(places)):
             return False
         return all(_modified_ns(path) > note.written_ns for path in content.changed_files(places))
 

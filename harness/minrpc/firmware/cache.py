@@ -6,8 +6,9 @@
     rtl/NAME/        a core's RTL as a program
     firmware/NAME/   a finished firmware, complete as soon as it exists, and never changed
     plans/PLAN/      the firmware built by a plan, see `minrpc.firmware.store`
-    objects/NAME/    a compiled source of a library that is loaded, beside it the list of its headers; or a
-                     generated source
+    objects/NAME/    a compiled source of a library that is loaded, beside it the list of its inputs and the
+                     quick look's facts; or a generated source
+    hashes/NAME      the hash of a large file, such as a compiler
     scratch/NAME/    files being compiled or linked; remains of a killed process are deleted after a day
     symbols/NAME/    a firmware's symbols, for the linker
     toolchain/       links that a compiler needs
@@ -303,7 +304,14 @@ def _remove_litter() -> None:
     """Deletes entries left unfinished by a killed build, and logs or lists whose entry is gone."""
     now = time.time()
     home = cache_home()
-    patterns = (*(f"{kind}/.*" for kind in _KINDS), "plans/*/.*", "work/*.log", "objects/*.json")
+    patterns = (
+        *(f"{kind}/.*" for kind in _KINDS),
+        "plans/*/.*",
+        "work/*.log",
+        "objects/*.json",
+        "objects/*.look",
+        "hashes/*",
+    )
     for keep_s, pattern in (*((_KEEP_S, pattern) for pattern in patterns), (_SCRATCH_S, "scratch/*")):
         for path in home.glob(pattern):
             if now - _used(path) > keep_s:

@@ -21,18 +21,24 @@ import os
 import time
 from array import array
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final
 
+from minrpc.firmware.cache import cache_home
 from minrpc.firmware.inputs import Inputs, names_in
 from minrpc.firmware.places import Places
+from minrpc.host.files import write_whole
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Changed whenever this program builds different firmware from the same inputs."""
 _SECOND_NS: Final = 1_000_000_000
 _NUMBERS_OF: Final = attrgetter("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
+_SIZE: Final = 2
+_LARGE: Final = 1 << 20
+_DIGITS: Final = 64
 _NOTHING: Final = (0, 0, 0, 0, 0)
 _YOUNG_NS: Final = 50_000_000
 _YOUNG_COARSE_NS: Final = 2 * _SECOND_NS
@@ -42,13 +48,17 @@ _TICK_NS: Final = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Content of inputs: SHA-256 of each file and of the names in each directory; paths as in `Places`."""
+    """Content of inputs: SHA-256 of each file and of the names in each directory; paths as in `Places`.
+
+    unsure: the reason why there may be further inputs, and the time of reading; "" if there are none.
+    """
 
     files: dict[str, str]
     tools: dict[str, str]
     listings: dict[str, str]
     searched: dict[str, str]
     names: tuple[str, ...]
+    unsure: str
 
     def to_json(self) -> dict[str, Any]:
         """The document for a file."""
@@ -58,6 +68,7 @@ class Content:
             "listings": self.listings,
             "searched": self.searched,
             "names": list(self.names),
+            "unsure": self.unsure,
         }
 
     @classmethod
@@ -69,6 +80,7 @@ class Content:
             document["listings"],
             document["searched"],
             tuple(document["names"]),
+            document["unsure"],
         )
 
     def inputs(self, places: Places) -> Inputs:
@@ -79,12 +91,14 @@ class Content:
             frozenset(map(places.expand_path, self.listings)),
             frozenset(map(places.expand_path, self.searched)),
             frozenset(self.names),
+            self.unsure,
         )
 
     def holds(self, places: Places, read: Callable[[str], str]) -> bool:
         """True if all inputs are unchanged; calls `read` for each file, up to the first difference."""
         return (
-            all(read(places.expand_path(path)) == was for path, was in self.files.items())
+            not self.unsure
+            and all(read(places.expand_path(path)) == was for path, was in self.files.items())
             and self.still_found(places)
             and all(read(places.expand_path(path)) == was for path, was in self.tools.items())
         )
@@ -117,6 +131,7 @@ def content_of(inputs: Inputs, places: Places) -> Content:
         listings={shorten(path): _listing(path) for path in sorted(inputs.listings)},
         searched={shorten(path): _listing(path, inputs.names) for path in sorted(inputs.searched)},
         names=tuple(sorted(inputs.names)),
+        unsure=f"{inputs.unsure} {time.time_ns()}" if inputs.unsure else "",
     )
 
 
@@ -143,7 +158,7 @@ def changed_since(paths: Iterable[str], begin_ns: int) -> list[str]:
 class Look:
     """The quick step's note: paths, and the file system's facts about them.
 
-    about: "" if a time was too recent to be trusted.
+    about: "" if a time was too recent to be trusted, or not all inputs are known.
     """
 
     name: str
@@ -154,7 +169,7 @@ class Look:
     def at(cls, name: str, inputs: Inputs) -> Look:
         """Takes the note; call it before the content is read."""
         paths = (*sorted(inputs.files | inputs.tools), *sorted(inputs.listings | inputs.searched))
-        return cls(name, paths, _about(paths, time.time_ns()))
+        return cls(name, paths, "" if inputs.unsure else _about(paths, time.time_ns()))
 
     def holds(self) -> bool:
         """True if the file system's facts are unchanged."""
@@ -179,7 +194,7 @@ def _about(paths: Sequence[str], now_ns: int | None) -> str:
         for path in paths:
             try:
                 numbers += numbers_of(stat(path))
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):
                 numbers += _NOTHING
         packed = array("Q", numbers).tobytes()
     except (OSError, OverflowError):
@@ -194,7 +209,7 @@ def _is_young(changed_ns: int, now_ns: int) -> bool:
 
 
 def file_hash(path: str) -> str:
-    """SHA-256 of a file's bytes; "" where it can't be read. Kept per process: a compiler has 30 MB."""
+    """SHA-256 of a file's bytes; "" where it can't be read. Kept for a file with the same facts."""
     try:
         state = os.stat(path)
         young = _is_young(state.st_ctime_ns, time.time_ns())
@@ -204,8 +219,20 @@ def file_hash(path: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _hash_of_state(path: str, _state: tuple[int, ...]) -> str:
-    return _read_hash(path)
+def _hash_of_state(path: str, state: tuple[int, ...]) -> str:
+    if state[_SIZE] < _LARGE:
+        return _read_hash(path)
+    # A compiler takes 50 ms: its hash is kept for other processes.
+    note = cache_home() / "hashes" / hash_of([path, *map(str, state)])
+    with suppress(OSError):
+        kept = note.read_text()
+        if len(kept) == _DIGITS:  # Not after a loss of power.
+            return kept
+    found = _read_hash(path)
+    with suppress(OSError):  # The cache may be read-only.
+        note.parent.mkdir(exist_ok=True)
+        write_whole(note, found)
+    return found
 
 
 def _read_hash(path: str) -> str:

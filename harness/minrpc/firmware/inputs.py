@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files that a finished build has read, as recorded by its own tools.
+"""The files that a finished build, or a single compilation, has read, as recorded by its own tools.
 
+    compiler    headers and files of the assembler, its programs, its directories of headers
+                (`minrpc.firmware.compiler_notes`)
     ninja       CMake's inputs to configure (CMakeLists, modules, Kconfig, devicetree), all inputs of rules,
                 and each header, from the compiler's dependency files
     the linker  its script, start files and libraries, by --dependency-file
@@ -24,6 +26,7 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.errors import BuildError
+from minrpc.firmware import compiler_notes as notes
 from minrpc.firmware.toolchain import find_tool
 
 _COMMAND_S: Final = 60.0
@@ -32,17 +35,20 @@ LINK_DEPENDENCIES: Final = "link.d"
 
 _PROGRAMS: Final = ("cc1", "cc1plus", "as", "ld", "collect2", "lto-wrapper")
 _PLUGIN: Final = "liblto_plugin.so"
-_HEADER_PARTS: Final = 3
+_COMPILERS: Final = ("C", "CXX", "ASM")
+_ASSEMBLED: Final = ".as.d"
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The inputs of a build. All paths are absolute.
+    """The inputs of a build or compilation. All paths are absolute.
 
     files: checked by ninja, which rebuilds the outputs of newer files.
     tools: further files whose bytes count, programs and libraries, unknown to ninja.
     listings: directories in which configuring looks for files: the names in them count.
     searched: directories in which a file of `names` would be found before, or beside, the file that was read.
+    unsure: the reason why there may be further inputs, so that the result is not used again; "" if there are
+        none.
     """
 
     files: frozenset[str]
@@ -50,6 +56,13 @@ class Inputs:
     listings: frozenset[str]
     searched: frozenset[str]
     names: frozenset[str]
+    unsure: str = ""
+
+
+def noting_options() -> list[str]:
+    """CMake's options by which GCC's assembler tells the files that it reads, for each object."""
+    rule = "<CMAKE_{0}_COMPILER> <DEFINES> <INCLUDES> <FLAGS> -Wa,--MD,<OBJECT>{1} -o <OBJECT> -c <SOURCE>"
+    return [f"-DCMAKE_{name}_COMPILE_OBJECT={rule.format(name, _ASSEMBLED)}" for name in _COMPILERS]
 
 
 def inputs_of(
@@ -63,7 +76,7 @@ def inputs_of(
     Raises BuildError when the build's own notes can't be read.
     """
     commands = _commands(build_dir)
-    headers = _headers(build_dir)
+    headers = {os.path.normpath(os.path.join(build_dir, path)) for path in _headers(build_dir)}
     places = (f"{build_dir}/", f"{os.path.realpath(build_dir)}/")
     programs = _programs_of_this_python()
 
@@ -74,18 +87,52 @@ def inputs_of(
         )
 
     files = counting([*_ninja_inputs(build_dir), *headers])
+    assembled = list(build_dir.rglob(f"*{_ASSEMBLED}"))
     others = [*_linked(build_dir), *_cached_values(build_dir), *_compiler_files(commands)]
+    others += [path for rule in assembled for path in notes.files_of_rule(_text(rule))]
     tools = counting(others + [str(path) for item in whole for path in files_below(item)]) - files
-    endings = {tuple(path.split("/")[-_HEADER_PARTS:]) for path in headers}
-    names = frozenset(name for ending in endings for name in ending)
-    searched = {path for path in _searched(commands, files) if not path.startswith((*places, "/usr/"))}
+    options = {word for _, words in commands for word in words}
+    told = bool(assembled) and not any(word.startswith("-flto") for word in options)
+    asked = notes.asked_files(_contents(headers), times=False, bytes_told=told)
+    directories = {path for path in _searched(commands, files) if not path.startswith((*places, "/usr/"))}
+    searched, names = notes.looked_for([*headers, *tools], directories, asked.asked)
     return Inputs(
         files=files,
         tools=tools,
         listings=frozenset(str(path) for path in listings),
-        searched=frozenset(path for directory in searched for path in _levels(directory, names))
-        | {str(path.parent) for path in optional},
+        searched=searched | {str(path.parent) for path in optional},
         names=names | {path.name for path in optional},
+        unsure=asked.unsure or notes.untold_by(options),
+    )
+
+
+def inputs_of_compilation(command: Sequence[str], work: Path, told: str) -> Inputs:
+    """All inputs of a compilation that has ended, except files in `work`.
+
+    command: without the options of `noting`. work: its directory, with the dependency files. told: its
+        output.
+    """
+    said = notes.notes_of(command, told)
+
+    def existing(found: Iterable[str]) -> frozenset[str]:
+        paths = {os.path.join(work, path) for path in found}
+        return frozenset(path for path in paths if not path.startswith(f"{work}/") and os.path.isfile(path))
+
+    rules = [work / name for name in (notes.PREPROCESSED, notes.ASSEMBLED)]
+    files = existing(path for rule in rules if rule.is_file() for path in notes.files_of_rule(_text(rule)))
+    programs = existing(shutil.which(program) or program for program in said.programs)
+    asked = notes.asked_files(_contents(files), times=True, bytes_told=rules[1].is_file())
+    directories = {os.path.join(work, path) for path in said.directories}
+    directories |= {os.path.dirname(path) for path in files}
+    outside = {path for path in directories if path and not f"{path}/".startswith(f"{work}/")}
+    searched, names = notes.looked_for(files, outside, asked.asked)
+    return Inputs(
+        files=files,
+        tools=programs | (existing(said.options) - files),
+        listings=frozenset(),
+        searched=searched | said.program_places,
+        names=names | notes.PROGRAM_NAMES,
+        unsure=asked.unsure or notes.untold_by(command),
     )
 
 
@@ -97,7 +144,7 @@ def names_in(directory: str, wanted: frozenset[str] | None = None) -> list[str]:
             if wanted is not None:
                 return sorted(entry.name for entry in entries if entry.name in wanted)
             return sorted(entry.name for entry in entries if not _is_litter(entry.name, entry.is_dir()))
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return []
 
 
@@ -156,12 +203,19 @@ def _headers(build_dir: Path) -> set[str]:
     return {line.strip() for line in ninja(build_dir, "-t", "deps").splitlines() if line.startswith(" ")}
 
 
+def _text(path: Path) -> str:
+    return path.read_text(errors="surrogateescape")
+
+
+def _contents(paths: Iterable[str]) -> dict[str, bytes]:
+    return {path: Path(path).read_bytes() for path in sorted(paths) if os.path.isfile(path)}
+
+
 def _linked(build_dir: Path) -> set[str]:
     file = build_dir / LINK_DEPENDENCIES
     if not file.is_file():
         return set()
-    rule = file.read_text().replace("\\\n", " ").partition("\n")[0]
-    words = shlex.split(rule.partition(":")[2])
+    words = notes.files_of_rule(file.read_text())
     # A library's linker script is named as in its specs, and searched for.
     return {word for word in words if os.path.isabs(word)}
 
@@ -224,17 +278,3 @@ def _searched(commands: Sequence[tuple[str, list[str]]], files: Iterable[str]) -
             if option:
                 found.add(os.path.normpath(os.path.join(directory, option[1] or following)))
     return found
-
-
-def _levels(directory: str, names: frozenset[str]) -> Iterator[str]:
-    """`directory`, and its directories in which a header like <sys/types.h> would be looked for."""
-    yield directory
-    level = [directory]
-    for _ in range(_HEADER_PARTS - 1):
-        level = [
-            f"{node}/{name}"
-            for node in level
-            for name in names_in(node, names)
-            if os.path.isdir(f"{node}/{name}")
-        ]
-        yield from level

@@ -16,7 +16,7 @@ from typing import Final
 from minrpc.firmware.cache import cache_home
 from minrpc.firmware.environment import build_environment, counted
 from minrpc.firmware.identity import hash_of
-from minrpc.firmware.inputs import LINK_DEPENDENCIES, directories_below, ninja
+from minrpc.firmware.inputs import LINK_DEPENDENCIES, directories_below, ninja, noting_options
 from minrpc.firmware.places import PREFIX, Places
 from minrpc.firmware.sources import zephyr_optional, zephyr_trees
 from minrpc.firmware.toolchain import (
@@ -34,6 +34,8 @@ from minrpc.targets.qemu_command import find_qemu
 BUILD_DIR: Final = "{build}"
 _PYTHON: Final = "{python}"
 _COMPILE_COMMANDS: Final = "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"
+# Zephyr's toolchains whose compiler runs GNU's assembler.
+_GNU: Final = frozenset({"zephyr", "zephyr/gnu", "host", "host/gnu", "gnuarmemb", "cross-compile"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,10 @@ def _cmake_recipe(platform: Platform, root: Path) -> Recipe:
     ports = root / "zephyr-app" / "ports"
     source = ports / platform.port
     compiler = debian_compiler(platform.arch)
-    options = [*_link_option(platform), *cmake_options(platform)]
+    environ = users_environment(dict(os.environ))  # Each look at a variable of os.environ decodes it.
+    tools = [compiler, environ.get("CC", "cc"), "as", "ld"]
+    noting = noting_options() if all("gcc" in Path(_real(tool)).name for tool in tools[:2]) else []
+    options = [*_link_option(platform), *noting, *cmake_options(platform)]
     configure = (
         find_tool("cmake"),
         "-S",
@@ -187,8 +192,6 @@ def _cmake_recipe(platform: Platform, root: Path) -> Recipe:
         *options,
     )
     places = _places(platform, app=root)
-    environ = users_environment(dict(os.environ))  # Each look at a variable of os.environ decodes it.
-    tools = [compiler, environ.get("CC", "cc"), "as", "ld"]
 
     def scope() -> Scope:
         return Scope(str(root), listings=_app_directories(root, platform.port))
@@ -210,10 +213,11 @@ def _cmake_recipe(platform: Platform, root: Path) -> Recipe:
 def _zephyr_recipe(platform: Platform, root: Path) -> Recipe:
     workspace = find_workspace(root)
     toolchain = zephyr_toolchain(platform.arch)
-    options = [_COMPILE_COMMANDS, *cmake_options(platform)]
+    seen = {**users_environment(os.environ), **toolchain.environment, "ZEPHYR_BASE": str(workspace.base)}
+    noting = noting_options() if seen.get("ZEPHYR_TOOLCHAIN_VARIANT", "zephyr") in _GNU else []
+    options = [_COMPILE_COMMANDS, *noting, *cmake_options(platform)]
     configure = _zephyr_configure(platform, root, workspace, options)
     places = _places(platform, app=root, workspace=workspace.topdir or workspace.base)
-    seen = {**users_environment(os.environ), **toolchain.environment, "ZEPHYR_BASE": str(workspace.base)}
     head = head_of(workspace.base)
     known = DEBIAN.get(platform.arch)
     tools = ["cmake", "dtc", "as", "ld", *([known.compiler] if known else [])]
@@ -278,7 +282,16 @@ def _plan(
 def _resolved(tools: Sequence[str]) -> Iterator[str]:
     """Paths of the tools on PATH: a tool found earlier on PATH is another tool."""
     for tool in tools:
-        yield shutil.which(tool.split()[0] if tool.split() else tool) or tool
+        yield _found(tool)
+
+
+def _found(tool: str) -> str:
+    return shutil.which(tool.split()[0] if tool.split() else tool) or tool
+
+
+def _real(tool: str) -> str:
+    """The program behind links: cc may be a name of gcc."""
+    return os.path.realpath(_found(tool))
 
 
 def _ccache_environment() -> dict[str, str]:

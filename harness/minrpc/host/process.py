@@ -219,15 +219,19 @@ def stopped_by(descriptor: int) -> Iterator[None]:
         _stopped_by.reset(before)
 
 
-def run_compiler(command: Sequence[str], directory: Path, limit_s: float) -> tuple[int, str]:
+def run_compiler(
+    command: Sequence[str], directory: Path, limit_s: float, env: Mapping[str, str] | None = None
+) -> tuple[int, str]:
     """Run a compiler or linker in `directory`: its exit status, and the begin of its output.
+
+    env: its environment; by default this process's.
 
     Raises FileNotFoundError, subprocess.TimeoutExpired.
     """
     words = wall.compiler_command(command, directory)
     with (
         (directory / "output").open("w+b") as output,
-        subprocess.Popen(words, cwd=directory, stdout=output, stderr=subprocess.STDOUT) as process,
+        subprocess.Popen(words, cwd=directory, env=env, stdout=output, stderr=subprocess.STDOUT) as process,
     ):
         try:
             status = exited_within(process, limit_s, _stopped_by.get())

@@ -10,8 +10,10 @@ import re
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from glob import has_magic
@@ -19,7 +21,14 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from minrpc.errors import CompileError, ConfigurationError, ToolchainMissingError
-from minrpc.firmware.cache import is_whole, kept, kept_file, mark_used, objects_home, scratch
+from minrpc.firmware.cache import in_the_cache, is_whole, kept, kept_file, mark_used, objects_home, scratch
+from minrpc.firmware.compiler_notes import noting
+from minrpc.firmware.environment import build_environment, counted
+from minrpc.firmware.identity import Content, Look, changed_since, content_of, file_hash, hash_of, name_of
+from minrpc.firmware.inputs import inputs_of_compilation
+from minrpc.firmware.places import Places
+from minrpc.firmware.toolchain import users_environment
+from minrpc.host.files import write_whole
 from minrpc.host.process import run_compiler
 from minrpc.library.absent import ENDINGS, nowhere
 from minrpc.library.reachable import forget_objects, needing
@@ -49,8 +58,8 @@ _CXX_FLAGS: Final = (
 _SMALL_BSS: Final = 512
 # Number of sources whose types and thunks are kept in memory.
 _KEPT: Final = 64
-
-
+# Objects hold the paths of their sources.
+_ANYWHERE: Final = Places({})
 _DECLARED: Final = "minrpc_declared_"
 
 PathText: TypeAlias = str | os.PathLike[str]
@@ -238,9 +247,8 @@ def compile_sources(sources: Sources, toolset: Toolset, missing: tuple[str, ...]
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             objects = tuple(pool.map(compiled_file, sources.files))
     contents = tuple(_Content.of(compiled.path) for compiled in objects)
-    beside = [*sources.libraries, *(_header(item, sources) for item in sources.declare if "(" not in item)]
-    libraries = tuple(_hash(str(item)) for item in beside)
-    given = (sources, toolset, objects, contents, libraries, missing)
+    beside = [*map(str, sources.libraries), *_declared(sources, toolset)]
+    given = (sources, toolset, objects, contents, tuple(map(file_hash, beside)), missing)
     compiled = _with_thunks(*given)
     made = compiled.objects if sources.statics else compiled.objects[-1:]
     if not all(path.is_file() for path in made):  # The cache has been cleaned in the meantime.
@@ -388,18 +396,13 @@ def _without(
 
 def _with_prototypes(declarations: Declarations, sources: Sources, toolset: Toolset) -> Declarations:
     """The declarations, with assembler functions' types from `declare`. Raises CompileError."""
-    lines = ["#include <stdbool.h>", "#include <stddef.h>", "#include <stdint.h>"]
-    for item in sources.declare:
-        is_prototype = "(" in item
-        lines.append(item.strip().rstrip(";") + ";" if is_prototype else f'#include "{item}"')
+    lines = _prototypes(sources)
     untyped = [name for name, function in declarations.functions.items() if function.unsupported == UNTYPED]
-    known = "\n".join(item if "(" in item else _header(item, sources).read_text() for item in sources.declare)
+    headers = (Path(path).read_text() for path in _headers(sources))
+    known = "\n".join([*(item for item in sources.declare if "(" in item), *headers])
     named = [name for name in untyped if re.search(rf"\b{re.escape(name)}\s*\(", known)]
     lines += [f"__typeof__({name}) *const {_DECLARED}{name} = {name};" for name in named]
-    places = [
-        f"-I{item}" for item in (*sources.include, *dict.fromkeys(file.parent for file in sources.files))
-    ]
-    made = compile_text("\n".join(lines) + "\n", toolset, ["-g", *places, *toolset.includes])
+    made = _compiled_prototypes(lines, sources, toolset)
     given = read_declarations(Elf(made.read_bytes(), "declare="))
     functions = dict(declarations.functions)
     for name in named:
@@ -409,6 +412,32 @@ def _with_prototypes(declarations: Declarations, sources: Sources, toolset: Tool
         assert isinstance(prototype, FunctionType)
         functions[name] = FunctionDeclaration(name, functions[name].symbol, prototype)
     return replace(declarations, functions=functions, types={**given.types, **declarations.types})
+
+
+def _prototypes(sources: Sources) -> list[str]:
+    """The lines of C that `declare` stands for."""
+    own = ["#include <stdbool.h>", "#include <stddef.h>", "#include <stdint.h>"]
+    given = (
+        item.strip().rstrip(";") + ";" if "(" in item else f'#include "{item}"' for item in sources.declare
+    )
+    return [*own, *given]
+
+
+def _compiled_prototypes(lines: Sequence[str], sources: Sources, toolset: Toolset) -> Path:
+    places = (*sources.include, *dict.fromkeys(file.parent for file in sources.files))
+    options = ["-g", *(f"-I{place}" for place in places), *toolset.includes]
+    return compile_text("\n".join(lines) + "\n", toolset, options)
+
+
+def _declared(sources: Sources, toolset: Toolset) -> Sequence[str]:
+    """Files that change with `declare`'s headers: these, and an object that is new if a header that they
+    include has changed."""
+    headers = _headers(sources)
+    return [*headers, str(_compiled_prototypes(_prototypes(sources), sources, toolset))] if headers else ()
+
+
+def _headers(sources: Sources) -> list[str]:
+    return [str(_header(item, sources)) for item in sources.declare if "(" not in item]
 
 
 def _header(name: str, sources: Sources) -> Path:
@@ -463,20 +492,19 @@ def compile_file(source: Path, sources: Sources, toolset: Toolset) -> CompiledFi
     if source.suffix in _BINARY:
         _require_machine(source, program_facts(toolset.elf).machine)
         return CompiledFile(source, None)
-    command, places = _command(source, sources, toolset)
-    made = _compiled(command, source, places) / "source.o"
+    made = _compiled(_command(source, sources, toolset), source) / "source.o"
     return CompiledFile(made, made)
 
 
 def _alignments(text: str, source: Path, sources: Sources, toolset: Toolset) -> bytes:
     """The answer to the question `text` about a source."""
-    command, places = _command(source, sources, toolset)
-    made = _compiled([*command, "-w"], kept_file("alignments.c", text.encode()), places) / "source.o"
+    command = _command(source, sources, toolset)
+    made = _compiled([*command, "-w"], kept_file("alignments.c", text.encode())) / "source.o"
     return Elf(made.read_bytes(), made.name).section(SECTION) or b""
 
 
-def _command(source: Path, sources: Sources, toolset: Toolset) -> tuple[list[str], tuple[Path, ...]]:
-    """The compiler's command for a source, and the directories of its headers."""
+def _command(source: Path, sources: Sources, toolset: Toolset) -> list[str]:
+    """The compiler's command for a source."""
     cxx, assembler = source.suffix in _CXX, source.suffix in _ASSEMBLER
     command = [toolset.cxx if cxx else toolset.compiler, *toolset.code_flags, "-g"]
     command += _CXX_FLAGS if cxx else ()
@@ -488,7 +516,7 @@ def _command(source: Path, sources: Sources, toolset: Toolset) -> tuple[list[str
     command += [*sources.flags, *toolset.includes, "-fno-lto"]
     if "clang" not in Path(command[0]).name and not assembler:
         command.append(FLAG)
-    return command, (source.parent, *sources.include)
+    return command
 
 
 def _require_machine(path: Path, machine: str) -> None:
@@ -516,86 +544,93 @@ def compile_text(text: str, toolset: Toolset, flags: Sequence[str] = ()) -> Path
     return _compiled([toolset.compiler, *toolset.code_flags, *flags, "-w", "-fno-lto"], source) / "source.o"
 
 
-def _compiled(command: Sequence[str], source: Path, places: Sequence[Path] = ()) -> Path:
+def _compiled(command: Sequence[str], source: Path) -> Path:
     """The cache directory with source.o.
 
-    A list beside it names the headers that were read, with their hashes; it shows which directory is current.
-    places: the user's directories of headers. The list also has each path at which a new header would hide a
-        header that was read, with "" as its hash.
+    A list beside it has all inputs, with their hashes; it shows which directory is current.
     """
     content = source.read_bytes()
+    environment = build_environment(users_environment(dict(os.environ)))
     objects = objects_home()
-    key = hashlib.sha256("\0".join([*command, str(source)]).encode() + content).hexdigest()[:32]
-    listed = objects / f"{key}.json"
-    known = _read_list(listed)
+    # The compiler and its assembler by the names that PATH has now; other programs lie beside the compiler.
+    tools = [shutil.which(name, path=environment.get("PATH")) or "" for name in (command[0], "as")]
+    variables = [f"{name}={value}" for name, value in counted(environment).items()]
+    plan = hash_of([*command, str(source), *tools, *variables, hashlib.sha256(content).hexdigest()])[:32]
+    known = _known(objects, plan)
     if known is not None:
-        directory = objects / _name(key, known)
-        if is_whole(directory) and known == {path: _hash(path) for path in known}:
-            mark_used(directory)
-            return directory
+        mark_used(known)
+        return known
+    begin_ns = time.time_ns()
     with scratch() as work:
-        # Without a preprocessor, the assembler lists the files that it read.
-        noted = ["-Wa,--MD,source.d"] if source.suffix == ".s" else ["-MD", "-MF", "source.d"]
-        words = [*command, "-fstack-usage", *noted, "-c", str(source), "-o", "source.o"]
-        output = _run(words, work)
-        if output is not None:
-            raise CompileError(f"{source.name} does not compile", output)
-        headers = _read_headers(work / "source.d")
-        headers |= dict.fromkeys(_hiding(headers, places), "")
+        told = _compile(command, source, work, environment)
+        inputs = inputs_of_compilation(command, work, told)
+        look = Look.at("", inputs)
+        changed = set(changed_since(inputs.files - {str(source)}, begin_ns))
+        changed = {path for path in changed if not path.startswith(f"{objects}/")}
+        if changed or source.read_bytes() != content:
+            inputs = replace(inputs, unsure=f"{source.name} or a file that it includes changed meanwhile")
+        found = content_of(inputs, _ANYWHERE)
 
         def fill(directory: Path) -> None:
             for name in ("source.o", "source.su", "source.ci"):
                 if (work / name).is_file():
                     shutil.copy2(work / name, directory / name)
 
-        directory = kept(objects / _name(key, headers), fill)
-        (work / "list").write_text(json.dumps(headers))
-        staged = directory.parent / f".{key}.{os.getpid()}.json"
-        shutil.copy2(work / "list", staged)
-        staged.replace(directory.parent / listed.name)
+        directory = kept(objects / _name(plan, found), fill)
+        if not found.unsure:
+            _note(directory.parent, plan, found, look)
     return directory
 
 
-def _name(key: str, headers: Mapping[str, str]) -> str:
-    return f"{key}-{hashlib.sha256(json.dumps(headers).encode()).hexdigest()[:16]}"
-
-
-def _read_list(path: Path) -> dict[str, str] | None:
+def _known(objects: Path, plan: str) -> Path | None:
+    """The directory of the object that the compiler would make from the current files, if it is there."""
     try:
-        return dict(json.loads(path.read_text()))
-    except (FileNotFoundError, ValueError):  # It may be empty after a loss of power.
+        look = Look.from_text((objects / f"{plan}.look").read_text())
+        directory = objects / look.name
+        if not is_whole(directory):
+            return None
+        if look.holds():
+            return directory
+        content = Content.from_json(json.loads((objects / f"{plan}.json").read_text()))
+    except (OSError, ValueError, KeyError):  # A file may be empty after a loss of power.
         return None
+    look = Look.at(look.name, content.inputs(_ANYWHERE))
+    if _name(plan, content) != look.name or not content.holds(_ANYWHERE, file_hash):
+        return None
+    with suppress(OSError):  # With a read-only cache all inputs are read each time.
+        write_whole(objects / f"{plan}.look", look.to_text())
+    return directory
 
 
-def _run(command: Sequence[str], directory: Path) -> str | None:
-    """The output of a compiler that failed; None if it succeeded."""
+def _note(objects: Path, plan: str, content: Content, look: Look) -> None:
+    with in_the_cache():
+        write_whole(objects / f"{plan}.json", json.dumps(content.to_json()))
+        write_whole(objects / f"{plan}.look", replace(look, name=_name(plan, content)).to_text())
+
+
+def _name(plan: str, content: Content) -> str:
+    return f"{plan}-{name_of(plan, content)[:16]}"
+
+
+def _compile(command: Sequence[str], source: Path, work: Path, environment: Mapping[str, str]) -> str:
+    """The compiler's output; the object and the lists of files are in `work`. Raises CompileError."""
+    words = [*command, "-fstack-usage", "-c", str(source), "-o", "source.o"]
+    gnu, assembler = "clang" not in Path(command[0]).name, source.suffix == ".s"
+    noted = noting(words, preprocessed=not assembler, assembled=gnu or assembler)
+    status, output = _run(noted, work, environment)
+    if status:
+        # Once more without the compiler's notes, for the output that the user expects.
+        status, plain = _run(words, work, environment)
+        raise CompileError(f"{source.name} does not compile", plain if status else output)
+    return output
+
+
+def _run(command: Sequence[str], directory: Path, environment: Mapping[str, str]) -> tuple[int, str]:
+    """The exit status and the output of a compiler."""
     try:
-        status, output = run_compiler(command, directory, _COMPILE_S)
+        status, output = run_compiler(command, directory, _COMPILE_S, environment)
     except FileNotFoundError as error:
         raise ToolchainMissingError(f"{command[0]} is not installed", stage="compile") from error
     except subprocess.TimeoutExpired:
-        return f"the compiler has run for {_COMPILE_S:g} s and was stopped"
-    return (output or f"exit status {status}") if status else None
-
-
-def _read_headers(depfile: Path) -> dict[str, str]:
-    """The files that the compiler read, with the hash of each."""
-    text = depfile.read_text().partition(": ")[2].replace("\\\n", " ")
-    paths = [item.replace("\\ ", " ") for item in re.findall(r"(?:\\ |\S)+", text)]
-    return {path: _hash(path) for path in paths}
-
-
-def _hiding(headers: Iterable[str], places: Sequence[Path]) -> Iterable[str]:
-    """Missing files that would be included in place of a file that was read."""
-    for header in map(Path, headers):
-        within = [header.relative_to(place) for place in places if header.is_relative_to(place)]
-        names = within or [Path(header.name), Path(header.parent.name, header.name)]
-        yield from (str(place / name) for place in places for name in names if not (place / name).exists())
-
-
-def _hash(path: str) -> str:
-    try:
-        with open(path, "rb") as file:
-            return hashlib.sha256(file.read()).hexdigest()
-    except OSError:
-        return ""
+        return 1, f"the compiler has run for {_COMPILE_S:g} s and was stopped"
+    return status, (output or f"exit status {status}")

@@ -195,6 +195,47 @@ def test_a_header_that_hides_another_counts_when_it_comes(root: Path) -> None:
     assert status(build(Target(POSIX), root=root)) == 9
 
 
+_BYTES = '__asm__(".pushsection .rodata\\n.globl got\\ngot: .incbin \\"" NAME "\\"\\n.popsection");\n'
+_MORE = "\nextern const char got[];\nint user(void) { return got[0] - 48; }\n"
+_ASKED = "#if __has_include({0})\n#include {0}\n#else\n#define N 1\n#endif\nint user(void) {{ return N; }}\n"
+
+
+@pytest.mark.parametrize(
+    ("user", "file", "before", "after"),
+    [
+        ('#define NAME "{at}/d.bin"\n' + _BYTES + _MORE, "d.bin", "1", "2"),
+        ("#ifdef __has_include\n#endif\n" + _ASKED.format('"deep/new.h"'), "deep/new.h", "", "#define N 2\n"),
+        (_ASKED.format("<new.h>"), "include/new.h", "", "#define N 2\n"),
+    ],
+    ids=["incbin", "has_include of a sibling", "has_include"],
+)
+def test_a_file_that_no_rule_of_ninjas_names(
+    root: Path, user: str, file: str, before: str, after: str
+) -> None:
+    """The assembler and the preprocessor tell it, or the text asks for it."""
+    (port(root) / "user.c").write_text(user.replace("{at}", str(port(root))))
+    if before:
+        (port(root) / file).write_text(before)
+    assert status(build(Target(POSIX), root=root)) == 3
+    assert known(root)
+    (port(root) / file).parent.mkdir(exist_ok=True)
+    (port(root) / file).write_text(after)
+    assert not known(root)
+    assert status(build(Target(POSIX), root=root)) == 4
+
+
+def test_a_build_with_an_input_that_nobody_tells_is_not_used_again(root: Path) -> None:
+    (port(root) / "user.c").write_text("#define NAME <new.h>\n" + _ASKED.format("NAME"))
+    first = build(Target(POSIX), root=root)
+    assert status(first) == 3
+    (port(root) / "include" / "new.h").write_text("#define N 2\n")
+    second = build(Target(POSIX), root=root)
+    assert status(second) == 4
+    assert not second.cached
+    assert not build(Target(POSIX), root=root).cached
+    assert status(first) == 3
+
+
 def test_a_file_of_no_concern_does_not_count(root: Path) -> None:
     build(Target(POSIX), root=root)
     for name in ("results.json", "notes.txt"):
