@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-import yaml
 from serial.tools import list_ports
 from serial.tools.list_ports_common import ListPortInfo
 
@@ -20,16 +18,9 @@ from minrpc.errors import ConfigurationError
 from minrpc.host.owned_lock import holder_of
 from minrpc.running.lease import end_quarantine, key_of, quarantine_of
 from minrpc.targets.hardware_map import HardwareBoard, load_hardware_map
+from minrpc.targets.map_file import read_map
+from minrpc.targets.map_scan import scan
 from minrpc.transport.ports import by_id, interface_of
-
-# The probes that twister knows by their products, and the runner of each.
-_RUNNERS: Final = (
-    (r"(DAPLink|MBED) CMSIS-DAP", "pyocd"),
-    (r"J-Link( OB)?$", "jlink"),
-    (r"STM32 STLink|XDS110|STLINK-V3|ST-?Link", "openocd"),
-    (r"TTL232R-3V3|MCP2200", "dediprog"),
-)
-_UNKNOWN: Final = "unknown"
 
 
 def add_map_option(parser: argparse.ArgumentParser) -> None:
@@ -69,12 +60,14 @@ def list_main(arguments: argparse.Namespace) -> int:
 
 def scan_main(arguments: argparse.Namespace) -> int:
     """Write a hardware map of the connected boards to standard output; always 0."""
-    known = load_hardware_map(arguments.hardware_map) if arguments.hardware_map else ()
-    scans = [scanned(port, known) for port in sorted(list_ports.comports()) if port.vid is not None]
-    yaml.safe_dump(scans, sys.stdout, sort_keys=False, allow_unicode=True)
-    unknown = [str(entry["serial"]) for entry in scans if entry["platform"] == _UNKNOWN]
-    if unknown:
-        print(f"minrpc: write the board's name for platform: of {', '.join(unknown)}", file=sys.stderr)
+    before = read_map(arguments.hardware_map) if arguments.hardware_map else ("", [])
+    found = scan(list_ports.comports(), *before)
+    print(found.text, end="")
+    notes = list(found.notes)
+    if found.unnamed:
+        notes.append(f"write the board's name for platform: of {', '.join(found.unnamed)}")
+    for note in notes:
+        print(f"minrpc: {note}", file=sys.stderr)
     return 0
 
 
@@ -89,22 +82,6 @@ def release_main(arguments: argparse.Namespace) -> int:
     ended = [end_quarantine(board) for board in named]
     print(f"{arguments.id}: {'may be used again' if any(ended) else 'was not in quarantine'}")
     return 0
-
-
-def scanned(port: ListPortInfo, known: Sequence[HardwareBoard] = ()) -> dict[str, Any]:
-    """The map's entry for a USB serial port; `known` boards keep their platform and runner."""
-    serial = by_id(port) or port.device
-    product = port.product or port.description or _UNKNOWN
-    runner = next((runner for pattern, runner in _RUNNERS if re.match(pattern, product, re.I)), _UNKNOWN)
-    before = next((board for board in known if board.serial == serial), None)
-    return {
-        "connected": True,
-        "id": port.serial_number or _UNKNOWN,
-        "platform": " ".join(before.platforms) if before else _UNKNOWN,
-        "product": product,
-        "runner": before.runner if before and before.runner else runner,
-        "serial": serial,
-    }
 
 
 def _entries(ports: Sequence[ListPortInfo], boards: Sequence[HardwareBoard]) -> Iterator[dict[str, Any]]:

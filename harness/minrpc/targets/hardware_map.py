@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -13,12 +14,27 @@ from minrpc.names import did_you_mean, same_board
 
 # scripts/schemas/twister/hwmap-schema.yaml, of 3.7 and 4.2.
 _TIMEOUTS: Final = ("pre_script_timeout", "post_script_timeout", "post_flash_timeout")
-_OPENOCD: Final = {
-    "STM32 STLink": "hla_serial",
-    "STLINK-V3": "hla_serial",
-    "EDBG CMSIS-DAP": "cmsis_dap_serial",
-    "LPC-LINK2 CMSIS-DAP": "adapter serial",
-}
+# The debug probes by products: the runner that `scan` writes, and OpenOCD's command that takes the id.
+_PROBES: Final = (
+    (r"(DAPLink|MBED) CMSIS-DAP", "pyocd", "cmsis_dap_serial"),
+    (r"LPC-LINK2 CMSIS-DAP", "", "adapter serial"),
+    (r".*CMSIS-DAP", "", "cmsis_dap_serial"),
+    (r"J-Link( OB)?$", "jlink", "jlink serial"),
+    (r"(STM32 )?ST-?Link", "openocd", "hla_serial"),
+    (r"XDS110", "openocd", "xds110_serial"),
+    (r"TTL232R-3V3|MCP2200", "dediprog", ""),
+)
+# West's runners that take a probe's serial number by --dev-id.
+_BY_DEV_ID: Final = (
+    "ezflashcli",
+    "jlink",
+    "nrfjprog",
+    "nrfutil",
+    "nrfutil_next",
+    "pyocd",
+    "silabs_commander",
+)
+NO_IDS: Final = frozenset(("", "None", "unknown", None))
 _SCRIPTS: Final = ("pre_script", "post_script", "post_flash_script")
 _SCRIPT_S: Final = 60.0
 _FLASH_S: Final = 60.0
@@ -70,19 +86,21 @@ class HardwareBoard:
         return ("--runner", self.runner, *self._probe_arguments(), *self.runner_params)
 
     def _probe_arguments(self) -> tuple[str, ...]:
-        """The probe's id, in the way that its runner takes it."""
+        """The probe's id, in the way that its runner takes it; none for a runner that takes none."""
         probe = self.probe_id or self.id
-        if probe in ("", "None", "unknown"):
+        if probe in NO_IDS:
             return ()
         if self.runner == "openocd":
-            command = _OPENOCD.get(self.product)
+            command = _probe_of(self.product)[1] or ("adapter serial" if self.probe_id else "")
             return ("--cmd-pre-init", f"{command} {probe}") if command else ()
+        if self.runner in _BY_DEV_ID:
+            return ("--dev-id", probe)
         options = {
             "esp32": ("--esp-device", probe),
             "linkserver": (f"--probe={probe}",),
             "stm32cubeprogrammer": (f"--tool-opt=sn={probe}",),
         }
-        return options.get(self.runner, ("--dev-id", probe))
+        return options.get(self.runner, ()) if self.product != "BOOT-SERIAL" else ()
 
     def script_timeout(self, name: str) -> float:
         """The limit of the script `name`, in seconds."""
@@ -93,24 +111,22 @@ class HardwareBoard:
         return any(same_board(own, name) for own in self.platforms for name in names if name)
 
 
+def runner_of(product: str) -> str:
+    """The runner for a debug probe by its product; "" for an unknown one."""
+    return _probe_of(product)[0]
+
+
+def _probe_of(product: str) -> tuple[str, str]:
+    """The runner, and OpenOCD's command."""
+    found = (probe for probe in _PROBES if re.match(probe[0], product, re.I))
+    return next(found, ("", "", ""))[1:]
+
+
 def load_hardware_map(path: Path) -> tuple[HardwareBoard, ...]:
     """The connected boards of the file. Raises ConfigurationError, which names the entry."""
-    import yaml
+    from minrpc.targets.map_file import read_map
 
-    try:
-        text = path.read_text(encoding="utf-8")
-        document, as_written = yaml.safe_load(text), yaml.load(text, yaml.BaseLoader)
-    except OSError as error:
-        raise ConfigurationError(f"the hardware map {path} can't be read: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"the hardware map {path} is no YAML: {error}") from error
-    if not isinstance(document, list):
-        step = "`minrpc board scan` or `twister --generate-hardware-map` writes such a list"
-        raise ConfigurationError(f"the hardware map {path} is no list of boards", next_step=step)
-    for entry, written in zip(document, as_written, strict=True):
-        if isinstance(entry, dict):  # An id such as 0011 is a text, not an octal number.
-            entry |= {key: written[key] for key in ("id", "probe_id") if key in entry}
-    entries = [(f"{path}: entry {number}", entry) for number, entry in enumerate(document, 1)]
+    entries = [(f"{path}: entry {number}", entry) for number, entry in enumerate(read_map(path)[1], 1)]
     boards = [_board(where, entry) for where, entry in entries if _is_connected(where, entry)]
     _check_each_its_link(path, boards)
     return tuple(boards)
@@ -126,9 +142,7 @@ def boards_for(boards: tuple[HardwareBoard, ...], *names: str) -> tuple[Hardware
     return found
 
 
-def _is_connected(where: str, entry: object) -> bool:
-    if not isinstance(entry, Mapping):
-        raise ConfigurationError(f"{where} is no table of a board's facts")
+def _is_connected(where: str, entry: Mapping[str, Any]) -> bool:
     has_link = bool(entry.get("serial") or entry.get("serial_pty"))
     if entry.get("connected") and not has_link:
         step = "name its port, or write connected: false"

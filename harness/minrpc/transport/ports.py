@@ -49,7 +49,7 @@ def _grep(query: str, ports: Sequence[ListPortInfo]) -> str:
 
 def choose(wanted: str, ports: Sequence[ListPortInfo]) -> str:
     """The path of the port in `ports` that `wanted` names; see `find_port`."""
-    return _only([port for port in ports if _matches(port, wanted)], ports, wanted)
+    return _only([port for port in ports if matches(port, wanted)], ports, wanted)
 
 
 def _only(found: Sequence[ListPortInfo], ports: Sequence[ListPortInfo], wanted: str) -> str:
@@ -63,7 +63,8 @@ def _only(found: Sequence[ListPortInfo], ports: Sequence[ListPortInfo], wanted: 
     return str(found[0].device)
 
 
-def _matches(port: ListPortInfo, wanted: str) -> bool:
+def matches(port: ListPortInfo, wanted: str) -> bool:
+    """True if `wanted`, of `find_port`'s forms without "/", names the port."""
     usb_id = re.fullmatch(r"([0-9a-fA-F]{4}):([0-9a-fA-F]{4})", wanted)
     if usb_id:
         return (port.vid, port.pid) == (int(usb_id[1], 16), int(usb_id[2], 16))
@@ -77,6 +78,12 @@ def interface_of(port: ListPortInfo) -> str:
     """The port's USB interface, as its name under /dev/serial/by-id ends: "if02"; "" if unknown."""
     number = re.search(r":\d+\.(\d+)$", port.location or "")
     return f"if{int(number[1]):02x}" if number else ""
+
+
+def interface_in(link: str) -> str:
+    """The interface in a link's name, as `interface_of` gives it; "" if it has none."""
+    number = re.search(r"[-:](if[0-9a-f]{2})(-port\d+)?$", link)
+    return number[1] if number else ""
 
 
 def by_id(port: ListPortInfo) -> str:

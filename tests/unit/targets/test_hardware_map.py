@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
@@ -11,7 +14,7 @@ import pytest
 from minrpc import ConfigurationError
 from minrpc.firmware import Workspace, firmware_root, workspaces
 from minrpc.targets import load_hardware_map
-from minrpc.targets.hardware_map import HardwareBoard, boards_for
+from minrpc.targets.hardware_map import HardwareBoard, boards_for, runner_of
 
 MAP = """
 - connected: true
@@ -79,11 +82,47 @@ def test_the_fields_of_an_entry(boards: tuple[HardwareBoard, ...]) -> None:
             "id: 1, runner: openocd, product: LPC-LINK2 CMSIS-DAP",
             ("--runner", "openocd", "--cmd-pre-init", "adapter serial 1"),
         ),
+        ("id: 1, runner: openocd, product: FT2232", ("--runner", "openocd")),
+        (
+            "id: 1, probe_id: 2, runner: openocd, product: FT2232",
+            ("--runner", "openocd", "--cmd-pre-init", "adapter serial 2"),
+        ),
+        ("id: 1, runner: dediprog", ("--runner", "dediprog")),
+        (
+            "id: 1, runner: stm32cubeprogrammer, product: BOOT-SERIAL",
+            ("--runner", "stm32cubeprogrammer"),
+        ),
     ],
 )
 def test_the_probe_as_its_runner_takes_it(facts: str, arguments: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "map.yml").write_text(f"- {{connected: true, platform: x, serial: /dev/ttyACM0, {facts}}}\n")
     assert load_hardware_map(tmp_path / "map.yml")[0].flash_arguments == arguments
+
+
+@pytest.mark.parametrize(
+    "product", ["STM32 STLink", "STLINK-V3", "ST-Link V2-1", "STLink", "XDS110 (03.00.00)"]
+)
+def test_openocd_takes_the_probe_of_each_product_that_scan_gives_it(product: str) -> None:
+    assert runner_of(product) == "openocd"
+    board = HardwareBoard("066A", ("x",), product=product, runner="openocd", serial="/dev/ttyACM0")
+    command = "xds110_serial" if "XDS" in product else "hla_serial"
+    assert board.flash_arguments == ("--runner", "openocd", "--cmd-pre-init", f"{command} 066A")
+
+
+@pytest.mark.parametrize("workspace", workspaces(firmware_root()), ids=lambda workspace: workspace.version)
+def test_wests_runners_take_the_arguments(workspace: Workspace) -> None:
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from runners.core import ZephyrBinaryRunner as R\nimport runners\n"
+        "print(*((c.name(), c.capabilities().dev_id) for c in R.get_runners()), sep='\\n')"
+    )
+    scripts = workspace.base / "scripts" / "west_commands"
+    text = subprocess.check_output([sys.executable, "-c", program, str(scripts)], text=True)
+    runners = dict(map(ast.literal_eval, text.splitlines()))
+    assert len(runners) > 20
+    for name, takes in runners.items():
+        board = HardwareBoard("066A", ("x",), runner=name, serial="/dev/ttyACM0")
+        assert takes or "--dev-id" not in board.flash_arguments, name
 
 
 def test_a_board_by_each_of_its_names(boards: tuple[HardwareBoard, ...]) -> None:
