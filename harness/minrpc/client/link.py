@@ -29,7 +29,8 @@ from minrpc.errors import (
     SessionTerminatedError,
 )
 from minrpc.host.deadline import Deadline, read_before, write_before
-from minrpc.transport import Transport
+from minrpc.host.forks import stay_own
+from minrpc.transport import ParentsLink, Transport
 from minrpc.wire.framing import CrcMismatch, FramingCounters, InvalidEscape, Noise, ShortPacket
 from minrpc.wire.heard import describe
 from minrpc.wire.session import (
@@ -117,6 +118,7 @@ class SessionLink:
         self._last_call = ""
         self._tail: deque[bytes] = deque(maxlen=_TAIL_CHUNKS)
         self._starts: list[bytes] = []
+        stay_own(self)
 
     @property
     def name(self) -> str:
@@ -182,6 +184,11 @@ class SessionLink:
             self.transport.inner = link
         else:
             self.transport = link or self.transport
+
+    def leave_to(self, process: int) -> None:
+        """Does the same as `Owner.leave_to` of forks."""
+        self._waiting = True
+        self.go_on(ParentsLink(self.transport, process))
 
     def lend(self, to: str) -> None:
         """Lends the link to another client: until `take_back` no session can be started from here."""

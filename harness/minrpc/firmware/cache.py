@@ -86,9 +86,14 @@ def writable(path: Path) -> Path:
 @cache
 def _own_home() -> Path:
     """A directory that the end of the process removes."""
-    directory = tempfile.TemporaryDirectory(prefix="minrpc-cache-")
-    atexit.register(directory.cleanup)
-    return Path(directory.name)
+    directory = Path(tempfile.mkdtemp(prefix="minrpc-cache-"))
+    atexit.register(_remove_own, directory, os.getpid())
+    return directory
+
+
+def _remove_own(directory: Path, process: int) -> None:
+    if os.getpid() == process:  # A fork ends by itself.
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 @contextmanager

@@ -9,8 +9,11 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from minrpc.errors import ConfigurationError
+
+_Path = TypeVar("_Path", str, Path)
 
 if sys.platform != "win32":
     import fcntl
@@ -35,6 +38,17 @@ def write_whole(path: Path, text: str) -> None:
     except BaseException:
         os.unlink(partial)
         raise
+
+
+def utf8(path: _Path) -> _Path:
+    """The path itself. Raises ConfigurationError if it is not UTF-8, as commands, caches and JSON need it."""
+    name = os.fsencode(path)
+    try:
+        name.decode()
+    except UnicodeDecodeError as error:
+        step = "rename it, or name a symbolic link to it"
+        raise ConfigurationError(f"the path {str(name)[2:-1]} is not UTF-8", next_step=step) from error
+    return path
 
 
 def write_output(path: Path, text: str) -> None:

@@ -32,7 +32,23 @@ _ALL_USERS: Final = 0o1777
 _ANYBODY: Final = 0o666
 _COMMAND_CHARACTERS: Final = 200
 _held: dict[Path, tuple[int, int]] = {}
-_guard: Final = threading.Lock()
+_guard = threading.Lock()
+
+
+def _in_fork() -> None:
+    """Close the copies of the descriptors: the locks stay the parent's, and end with it.
+
+    Another thread of the parent may hold `_guard`.
+    """
+    global _guard
+    _guard = threading.Lock()
+    for descriptor, _ in _held.values():
+        os.close(descriptor)
+    _held.clear()
+
+
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_in_fork)
 
 
 @dataclass(frozen=True, slots=True)

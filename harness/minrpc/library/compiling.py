@@ -28,7 +28,7 @@ from minrpc.firmware.identity import Content, Look, changed_since, content_of, f
 from minrpc.firmware.inputs import inputs_of_compilation
 from minrpc.firmware.places import Places
 from minrpc.firmware.toolchain import users_environment
-from minrpc.host.files import write_whole
+from minrpc.host.files import utf8, write_whole
 from minrpc.host.process import run_compiler
 from minrpc.library.absent import ENDINGS, nowhere
 from minrpc.library.reachable import forget_objects, needing
@@ -139,7 +139,7 @@ def _words(given: str | Sequence[str]) -> Sequence[str]:
         raise ConfigurationError(f"{given!r}: {error}", next_step="give a list of words") from error
     if not isinstance(words, Sequence) or not all(isinstance(word, str) for word in words):
         raise TypeError(f"a text or a list of texts is expected, not {given!r}")
-    return words
+    return [utf8(word) for word in words]
 
 
 def paths_of(given: PathText | Sequence[PathText]) -> Sequence[PathText]:
@@ -152,7 +152,7 @@ def paths_of(given: PathText | Sequence[PathText]) -> Sequence[PathText]:
 
 
 def _directory(given: PathText) -> Path:
-    path = Path(given).absolute()
+    path = utf8(Path(given).absolute())
     if not path.is_dir():
         raise ConfigurationError(f"there is no directory {given}", next_step="correct the path")
     return path
@@ -172,7 +172,7 @@ def _matches(given: PathText) -> Sequence[PathText]:
 
 
 def _file(given: str | os.PathLike[str], suffixes: Sequence[str]) -> Path:
-    path = Path(given).absolute()
+    path = utf8(Path(given).absolute())
     if not path.is_file():
         raise ConfigurationError(f"there is no file {given}", next_step="correct the path")
     if suffixes and path.suffix not in suffixes:

@@ -24,6 +24,7 @@ from minrpc.errors import (
 )
 from minrpc.firmware.firmware import Firmware
 from minrpc.host.deadline import Clock, Deadline, ProcessClock
+from minrpc.host.forks import stay_own
 from minrpc.host.process import TextTail, describe_status, exited_within, stop_group
 from minrpc.host.wall import program_of
 from minrpc.replay import MemoryCheck
@@ -38,7 +39,7 @@ from minrpc.running.shared_memory import SharedMemory
 from minrpc.targets import Icount, Platform, Target, Timing
 from minrpc.targets.target import UNKNOWN_BOARD
 from minrpc.timing.clock import Timebase
-from minrpc.transport import FdTransport, Transport, is_tcp, processes_with_open
+from minrpc.transport import FdTransport, ParentsLink, Transport, is_tcp, processes_with_open
 
 # Seconds until an emulator that was asked to end is killed: it only has to leave its main loop.
 _QUIT_S: Final = 5.0
@@ -56,7 +57,7 @@ _STACK_WORDS: Final = 512
 _OUTPUT_LINES: Final = 6
 
 
-@dataclass
+@dataclass(eq=False)
 class RunningDevice:
     """A device with an open link. Also a context manager, which stops it.
 
@@ -98,6 +99,14 @@ class RunningDevice:
     hangs: bool = field(default=False, init=False)
     _stopped: bool = field(default=False, init=False)
     _ended: EmulatorExitedError | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        stay_own(self)
+
+    def leave_to(self, process: int) -> None:
+        """Does the same as `Owner.leave_to` of forks."""
+        self._stopped = True
+        self.transport = ParentsLink(self.transport, process)
 
     @property
     def platform(self) -> Platform:

@@ -50,6 +50,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from minrpc.errors import ConfigurationError
+from minrpc.host.files import utf8
 from minrpc.host.system import user_directory
 from minrpc.names import did_you_mean, instead_of
 from minrpc.targets.libraries import NamedLibrary, merged as merged_libraries, named_library
@@ -94,7 +95,7 @@ def load_platforms(user_toml: str | Path | None = None) -> Platforms:
     """
     platforms = Platforms(PLATFORMS)
     for path in _files(user_toml):
-        platforms = merge(platforms, read_toml(path), str(path), path.absolute().parent)
+        platforms = merge(platforms, read_toml(path), str(path), utf8(path.absolute()).parent)
     return platforms
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.errors import ConfigurationError
+from minrpc.host.files import utf8
 
 FILE: Final = "minrpc.toml"
 PATHS: Final = frozenset({"sources", "include_dirs", "libraries"})
@@ -63,7 +64,7 @@ def paths_of(key: str, patterns: Sequence[str], directory: Path, where: str) -> 
 
 def _paths(key: str, pattern: str, directory: Path, where: str) -> Iterator[str]:
     """The files, or the directories, that `pattern` names; each must be there."""
-    wanted = directory / Path(pattern).expanduser()
+    wanted = utf8(directory) / Path(pattern).expanduser()
     found = sorted(glob.glob(str(wanted), recursive=True)) if glob.has_magic(pattern) else [str(wanted)]
     right = [
         path for path in found if (Path(path).is_dir() if key == "include_dirs" else Path(path).is_file())
@@ -73,7 +74,7 @@ def _paths(key: str, pattern: str, directory: Path, where: str) -> Iterator[str]
         step = f"paths are relative to {directory}"
         raise ConfigurationError(f"{where}: there is no {kind} {pattern}", next_step=step)
     for path in right:
-        if ";" in path:
+        if ";" in utf8(path):
             raise ConfigurationError(f"{where}: {path}: CMake can't take a path with a semicolon")
         yield path
 

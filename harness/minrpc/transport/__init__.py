@@ -6,7 +6,7 @@ file descriptor (terminal, pseudo-terminal, Unix socket), `serial_port` and `rem
 boards, `urls` opens each of them by its URL, `memory` has a pair for tests.
 """
 
-from minrpc.transport.base import MAX_READ, Transport
+from minrpc.transport.base import MAX_READ, ParentsLink, Transport
 from minrpc.transport.fd import FdTransport, SocketTransport, open_terminal, set_raw
 from minrpc.transport.lossy import Faults, LossyTransport
 from minrpc.transport.memory import MemoryTransport, memory_pair
@@ -22,6 +22,7 @@ __all__ = [
     "FdTransport",
     "LossyTransport",
     "MemoryTransport",
+    "ParentsLink",
     "RemotePort",
     "SerialTransport",
     "SocketTransport",

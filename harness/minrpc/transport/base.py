@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Final, NoReturn, Protocol
+
+from minrpc.errors import LinkClosedError
 
 MAX_READ: Final = 65536
 """Largest result of one read, in 8-bit bytes."""
@@ -34,3 +36,31 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """Releases the link. A second call does nothing."""
+
+
+class ParentsLink:
+    """A link in a fork of the process that opened it: every use is an error, and closing does nothing."""
+
+    def __init__(self, link: Transport, process: int) -> None:
+        self.name = link.name
+        self._link = link  # The end of this object would close it.
+        self._process = process
+
+    def write(self, data: bytes, timeout_s: float) -> NoReturn:
+        """Raise LinkClosedError."""
+        self._refuse()
+
+    def read(self, timeout_s: float) -> NoReturn:
+        """Raise LinkClosedError."""
+        self._refuse()
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def _refuse(self) -> NoReturn:
+        error = LinkClosedError(
+            f"{self.name} belongs to process {self._process}, and this one is its fork",
+            next_step="open a device in this process",
+        )
+        error.by_us = True
+        raise error

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,25 @@ def test_a_pattern_stands_for_its_files(tmp_path: Path) -> None:
     assert Sources.of(directory / "one.c").files == (directory / "one.c",)
     with pytest.raises(ConfigurationError, match=r"there is no file .*/\*\.cpp"):
         Sources.of(directory / "*.cpp")
+
+
+def test_a_path_that_is_not_utf8_is_told(tmp_path: Path) -> None:
+    directory = Path(os.fsdecode(bytes(tmp_path) + b"/d\xff"))
+    directory.mkdir()
+    (directory / "f.c").touch()
+    (tmp_path / "f.c").symlink_to(directory / "f.c")
+    assert Sources.of(tmp_path / "f.c").files == (tmp_path / "f.c",)
+    for given in (directory / "f.c", str(directory / "*.c")):
+        with pytest.raises(ConfigurationError, match=r"the path /.*/d\\xff/f.c is not UTF-8") as caught:
+            Sources.of(given)
+        assert "symbolic link" in caught.value.next_step
+    for options in (
+        {"include": [directory]},
+        {"flags": [f"-I{directory}"]},
+        {"headers": [directory / "f.c"]},
+    ):
+        with pytest.raises(ConfigurationError, match=r"/d\\xff"):
+            Sources.of(tmp_path / "f.c", **options)
 
 
 @pytest.mark.parametrize(("level", "found"), [(0, 0), (1, 1), (2, 2), (3, 0)])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -222,6 +223,16 @@ def test_what_is_wrong_with_ones_own_files(project: Path, text: str, says: str, 
     with pytest.raises(ConfigurationError, match=says) as caught:
         load_platforms(project / "minrpc.toml")
     assert step in caught.value.next_step
+
+
+def test_a_projects_directory_that_is_not_utf8_is_told(project: Path) -> None:
+    (project / os.fsdecode(b"\xe4.c")).touch()
+    (project / "minrpc.toml").write_text("[firmware]\nsources = ['*.c']\n")
+    with pytest.raises(ConfigurationError, match=r"/\\xe4.c is not UTF-8"):
+        load_platforms(project / "minrpc.toml")
+    directory = project.rename(project.parent / os.fsdecode(b"\xff"))
+    with pytest.raises(ConfigurationError, match=r"/\\xff/minrpc.toml is not UTF-8"):
+        load_platforms(directory / "minrpc.toml")
 
 
 @pytest.mark.parametrize("name", ["../../../evil", "", "-x", ".hidden", "a/b", "a b", "a,b"])

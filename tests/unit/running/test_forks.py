@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fork of the process that opened a device."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+PROGRAM = """
+import gc, os, sys
+import numpy as np
+from minrpc import LinkClosedError, open_device
+
+with open_device(sys.argv[1]) as device:
+    add = device.system_lib()["add"]
+    x = device.array(np.ones(2, np.float32))
+    zero = np.zeros(2, np.float32)
+    for use in (None, lambda: add(x, x, x), lambda: x.copy_from(zero), device.connect, "collect"):
+        child = os.fork()
+        if child == 0:
+            if callable(use):
+                try:
+                    use()
+                except LinkClosedError as error:
+                    print(error.message, error.next_step, flush=True)
+                    sys.exit(5)
+            elif use:
+                del x
+                gc.collect()
+            sys.exit(5)
+        assert os.waitpid(child, 0)[1] >> 8 == 5
+        assert x.numpy().tolist() == [1, 1]
+    add(x, x, x)
+    assert x.numpy().tolist() == [2, 2]
+    print("right")
+"""
+
+
+def test_a_fork_leaves_the_device_to_its_process() -> None:
+    """It ends by sys.exit, through the `with` of the device; each use there is an error."""
+    argv = [sys.executable, "-c", PROGRAM, "posix"]
+    text = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True).stdout
+    *errors, last = text.splitlines()
+    assert last == "right"
+    assert len(errors) == 3
+    for error in errors:
+        assert "and this one is its fork open a device in this process" in error
