@@ -22,7 +22,7 @@ from typing import Final
 from minrpc.errors import BuildError
 from minrpc.firmware.build_errors import first_errors
 from minrpc.firmware.identity import Content, Look, changed_since, content_of
-from minrpc.firmware.inputs import files_below, inputs_of
+from minrpc.firmware.inputs import ask_for_inputs, files_below, inputs_of, was_asked
 from minrpc.firmware.recipes import BUILD_DIR, Recipe, Scope
 from minrpc.host import progress
 from minrpc.host.process import exited_within, spawn_logged, stop_session
@@ -77,6 +77,7 @@ class BuildTree:
         if note is None:
             shutil.rmtree(self.directory, ignore_errors=True)
             self.directory.mkdir(parents=True)
+            ask_for_inputs(self.directory)
         if note is None or not note.built:
             # CMake would not look again for files that it has not found before.
             (self.directory / "CMakeCache.txt").unlink(missing_ok=True)
@@ -116,7 +117,7 @@ class BuildTree:
             return None
         finally:
             file.unlink(missing_ok=True)
-        return note if self._goes_on(note) else None
+        return note if was_asked(self.directory) and self._goes_on(note) else None
 
     def _goes_on(self, note: _Note) -> bool:
         """True if ninja can see all changes: changed sources are newer than their outputs."""

@@ -3,8 +3,8 @@
 
     compiler    headers and files of the assembler, its programs, its directories of headers
                 (`minrpc.firmware.compiler_notes`)
-    ninja       CMake's inputs to configure (CMakeLists, modules, Kconfig, devicetree), all inputs of rules,
-                and each header, from the compiler's dependency files
+    CMake       its inputs to configure (CMakeLists, modules, Kconfig, devicetree), by its file API
+    ninja       all inputs of rules, and each header, from the compiler's dependency files
     the linker  its script, start files and libraries, by --dependency-file
     CMake       the programs that it found; the compiler names the programs that it runs
 
@@ -33,6 +33,8 @@ _COMMAND_S: Final = 60.0
 LINK_DEPENDENCIES: Final = "link.d"
 """The linker's dependency file, in the build directory."""
 
+_API: Final = ".cmake/api/v1"
+_CMAKE_FILES: Final = "cmakeFiles-v1"
 _PROGRAMS: Final = ("cc1", "cc1plus", "as", "ld", "collect2", "lto-wrapper")
 _PLUGIN: Final = "liblto_plugin.so"
 _COMPILERS: Final = ("C", "CXX", "ASM")
@@ -86,7 +88,7 @@ def inputs_of(
             path for path in paths if not path.startswith((*places, *programs)) and _counts(path)
         )
 
-    files = counting([*_ninja_inputs(build_dir), *headers])
+    files = counting([*_configured_from(build_dir), *_ninja_inputs(build_dir), *headers])
     assembled = list(build_dir.rglob(f"*{_ASSEMBLED}"))
     others = [*_linked(build_dir), *_cached_values(build_dir), *_compiler_files(commands)]
     others += [path for rule in assembled for path in notes.files_of_rule(_text(rule))]
@@ -192,9 +194,38 @@ def ninja(build_dir: Path, *words: str) -> str:
     return ran.stdout
 
 
+def ask_for_inputs(build_dir: Path) -> None:
+    """Ask CMake, before it configures, for its inputs: ninja 1.13 does not list them."""
+    query = _query(build_dir)
+    query.parent.mkdir(parents=True)
+    query.touch()
+
+
+def was_asked(build_dir: Path) -> bool:
+    """False for a build directory of an earlier version of this package."""
+    return _query(build_dir).is_file()
+
+
+def _query(build_dir: Path) -> Path:
+    return build_dir / _API / "query" / _CMAKE_FILES
+
+
+def _configured_from(build_dir: Path) -> list[str]:
+    """CMake's inputs: see cmake-file-api(7), "cmakeFiles". Raises BuildError without CMake's answer."""
+    replies = build_dir / _API / "reply"
+    try:
+        index = json.loads(max(replies.glob("index-*.json")).read_bytes())
+        answer = json.loads((replies / index["reply"][_CMAKE_FILES]["jsonFile"]).read_bytes())
+        return [os.path.join(answer["paths"]["source"], item["path"]) for item in answer["inputs"]]
+    except (OSError, ValueError, KeyError) as error:
+        raise BuildError(
+            f"CMake did not list the files that the build in {build_dir} read: {error!r}",
+            next_step="check that `cmake --version` is 3.20 or later",
+        ) from error
+
+
 def _ninja_inputs(build_dir: Path) -> list[str]:
-    lines = [*ninja(build_dir, "-t", "inputs", "build.ninja").splitlines()]
-    lines += ninja(build_dir, "-t", "inputs", "all").splitlines()
+    lines = ninja(build_dir, "-t", "inputs", "all").splitlines()
     return [line for line in lines if line and not line.startswith("ninja: ")]
 
 
