@@ -39,7 +39,9 @@ def flash(firmware: Firmware, runner_args: Sequence[str] = (), limit_s: float | 
     workspace = find_workspace(firmware_root())
     # Sysbuild's directory has other images, too, such as a bootloader: all are flashed.
     build_dir = (firmware.target.build_dir or firmware.build_dir).absolute()
-    west = [sys.executable, "-m", "west", "flash", "--skip-rebuild", "-d", str(build_dir)]
+    # West 4.5 does not know the old name, West up to 4.2 not the new.
+    as_built = "--no-rebuild" if workspace.number >= (4, 3) else "--skip-rebuild"
+    west = [sys.executable, "-m", "west", "flash", as_built, "-d", str(build_dir)]
     run_runner([*west, *runner_args], log, workspace.base, limit_s, ZEPHYR_BASE=str(workspace.base))
 
 

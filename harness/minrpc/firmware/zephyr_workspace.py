@@ -33,6 +33,11 @@ class Workspace:
     version: str
     found_by: str
 
+    @property
+    def number(self) -> tuple[int, ...]:
+        """The version as numbers: (4, 2, 99)."""
+        return _key(self.version)
+
 
 def find_workspace(project: Path, cwd: Path | None = None) -> Workspace:
     """The Zephyr to use, the first that exists of:
@@ -70,7 +75,7 @@ def workspaces(project: Path, cwd: Path | None = None) -> list[Workspace]:
     """Every Zephyr that the firmware builds with, found as `find_workspace` does, each once."""
     bases = dict(reversed(list(_candidates(project, cwd or Path.cwd()))))
     found = [Workspace(base, find_topdir(base), read_version(base) or "", how) for base, how in bases.items()]
-    return [item for item in reversed(found) if _key(item.version) >= OLDEST]
+    return [item for item in reversed(found) if item.number >= OLDEST]
 
 
 _INIT_HERE: Final = "run `west init -l . && west update` here, or set ZEPHYR_BASE"

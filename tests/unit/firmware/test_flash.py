@@ -48,11 +48,12 @@ def test_a_board_with_a_command_of_its_own(tmp_path: Path, monkeypatch: pytest.M
         flash(other)
 
 
+@pytest.mark.parametrize(("minor", "option"), [(2, "--skip-rebuild"), (3, "--no-rebuild")])
 def test_west_flashes_the_directory_that_the_user_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    minor: int, option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """West runs in Zephyr's directory, and sysbuild's directory has more images than the application."""
-    (tmp_path / "VERSION").write_text("VERSION_MAJOR = 4\nVERSION_MINOR = 2\nPATCHLEVEL = 0\n")
+    (tmp_path / "VERSION").write_text(f"VERSION_MAJOR = 4\nVERSION_MINOR = {minor}\nPATCHLEVEL = 0\n")
     monkeypatch.setenv("ZEPHYR_BASE", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     ran: list[str] = []
@@ -63,6 +64,7 @@ def test_west_flashes_the_directory_that_the_user_named(
     application = Path("build", "hello")
     flash(Firmware(target, application / "elf", application, "0", cached=True, seconds=0.0))
     assert ran[ran.index("-d") + 1] == str(tmp_path / "build")
+    assert option in ran
 
 
 @pytest.mark.parametrize(

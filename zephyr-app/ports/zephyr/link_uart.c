@@ -187,7 +187,8 @@ static void link_isr(const struct device *device, void *context)
 	bool moved = true;
 
 	ARG_UNUSED(context);
-	while (moved && uart_irq_update(device) > 0) {
+	while (moved) {
+		uart_irq_update(device); /* returns nothing from Zephyr 4.5 on */
 		moved = receive_if_ready();
 		moved = transmit_if_ready() || moved;
 	}

@@ -9,6 +9,7 @@
 #include "stack_guard.h"
 
 #include <cmsis_core.h>
+#include <zephyr/devicetree.h>
 #include <zephyr/fatal.h>
 #include <zephyr/kernel.h>
 
@@ -46,7 +47,9 @@ void __wrap_z_arm_fault(uint32_t msp, uint32_t psp, uint32_t exc_return,
 #define SIZE(bytes)          ((LOG2(bytes) - 1U) << 1 | BIT(0))
 #define ON                   (BIT(2) | BIT(0)) /* other memory stays accessible */
 
-BUILD_ASSERT(CONFIG_SRAM_BASE_ADDRESS == 0x20000000 && CONFIG_FLASH_BASE_ADDRESS == 0,
+#define RAM_BASE ((uint32_t)DT_REG_ADDR(DT_CHOSEN(zephyr_sram)))
+
+BUILD_ASSERT(RAM_BASE == 0x20000000 && CONFIG_FLASH_BASE_ADDRESS == 0,
 	     "CONFIG_MINRPC_MPU_GUARD is for flash at 0 and RAM at 0x20000000");
 
 /* If two regions overlap, the later counts. A frame of more than 512 MiB would reach 0xa0000000.
@@ -54,7 +57,7 @@ BUILD_ASSERT(CONFIG_SRAM_BASE_ADDRESS == 0x20000000 && CONFIG_FLASH_BASE_ADDRESS
 void minrpc_stack_guard_init(void)
 {
 	MPU_RBAR = REGION(0U, 0U);
-	MPU_RASR = NO_ACCESS | SIZE(CONFIG_SRAM_BASE_ADDRESS);
+	MPU_RASR = NO_ACCESS | SIZE(RAM_BASE);
 	MPU_RBAR = REGION(1U, 0U);
 	MPU_RASR = READ_ONLY | SIZE(KB(CONFIG_FLASH_SIZE));
 	MPU_RBAR = REGION(2U, 0x80000000U);

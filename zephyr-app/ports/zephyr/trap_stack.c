@@ -9,6 +9,7 @@
 #include "trap_stack.h"
 
 #include <zephyr/arch/cpu.h>
+#include <zephyr/devicetree.h>
 #include <zephyr/kernel.h>
 #include <zephyr/sys/util.h>
 
@@ -67,11 +68,12 @@ static void __attribute__((naked, aligned(64))) enter(void)
 
 /* The last region, which has the lowest priority. */
 #define SIZE     0x40000000UL
-#define BASE     (CONFIG_SRAM_BASE_ADDRESS - SIZE)
+#define RAM_BASE ((unsigned long)DT_REG_ADDR(DT_CHOSEN(zephyr_sram)))
+#define BASE     (RAM_BASE - SIZE)
 #define NAPOT(b) ((b) >> 2 | (SIZE / 8U - 1U))
 #define LOCKED   0x98UL /* a power of two, no access, machine mode, too */
 
-BUILD_ASSERT(CONFIG_SRAM_BASE_ADDRESS == 0x80000000 && CONFIG_PMP_SLOTS == 16,
+BUILD_ASSERT(RAM_BASE == 0x80000000 && CONFIG_PMP_SLOTS == 16,
 	     "CONFIG_MINRPC_PMP_GUARD is for RAM at 0x80000000 and a PMP of 16 regions");
 
 static void refuse_below(void)
