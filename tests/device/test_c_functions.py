@@ -206,7 +206,7 @@ def test_functions_as_arguments(kinds: LoadedLibrary) -> None:
     kinds["sort"](values, 3, kinds["descending"])
     assert values.tolist() == [3, 2, 1]
     with pytest.raises(
-        TypeError, match=r"sort: compare: expected compare_t, got _Bool both\(_Bool a, _Bool b\)"
+        TypeError, match=r"sort: compare: expected compare_t, got (_?[bB]ool) both\(\1 a, \1 b\)"
     ):
         kinds["sort"](values, 3, kinds["both"])
 

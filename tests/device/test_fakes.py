@@ -444,9 +444,14 @@ def test_handlers_of_undefined_behaviour(
     source = tmp_path / "add.c"
     source.write_text("int add(int a, int b)\n{\n\treturn a + b;\n}\n")
     flags, most = [optimized, "-fsanitize=undefined"], 2**31 - 1
-    with pytest.raises(UndefinedSymbolsError, match="needs __ubsan_handle_add_overflow") as caught:
+    try:
         load(source, flags=flags)
-    assert "__builtin" not in str(caught.value)
+    except UndefinedSymbolsError as error:
+        told = str(error)
+    else:
+        pytest.skip("its C library has them, as picolibc 1.8.12")
+    assert "needs __ubsan_handle_add_overflow" in told
+    assert "__builtin" not in told
     for fakes in ("zero", {"*": "zero"}, {"__ubsan_handle_add_overflow": "zero"}):
         assert load(source, flags=flags, fakes=fakes)["add"](most, 1) == -most - 1
     noted = Mock(return_value=None)

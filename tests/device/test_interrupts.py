@@ -66,7 +66,7 @@ def test_the_sweep_finds_the_lost_update_and_passes_its_mend(driver: CFunctions)
     lost = next(
         f"interrupts.c:{at}"
         for at, line in enumerate(DRIVER.read_text().splitlines(), 1)
-        if "count--" in line
+        if "/* lost */" in line
     )
     broken = []
     for at in interruptions(driver.get, handler=driver.rx_isr):

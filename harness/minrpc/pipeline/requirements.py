@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
@@ -185,7 +186,7 @@ def picolibc(arch: str) -> Requirement:
         return Requirement("picolibc", problem=error.message, command=_command(error.next_step))
     if runs:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
-        found = ran.stdout.strip() if ran.stdout.startswith("/") else ""
+        found = os.path.normpath(ran.stdout.strip()) if ran.stdout.startswith("/") else ""
     return Requirement("picolibc", found, "not installed", apt_command(package))
 
 

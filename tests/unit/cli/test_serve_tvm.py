@@ -245,7 +245,7 @@ def test_a_tracker_that_dies_and_comes_back() -> None:
 def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert main(["serve", "--tvm-port", str(port)]) == 2
+        assert main(["serve", "--unsafe", "--tvm-port", str(port)]) == 2
     output = capsys.readouterr().err
     assert f"can't listen at 127.0.0.1:{port}: Address already in use" in output
     assert "name another port, or 0 for a free port" in output
@@ -257,10 +257,19 @@ def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
         ([], "serve takes one of --pty, --tvm-port and --pipe"),
         (["--pty", "/tmp/x", "--tvm-port", "0"], "serve takes one of --pty"),
         (["--pty", "/tmp/x", "--tracker", "a:1"], "--tracker is for --tvm-port"),
-        (["--tvm-port", "0", "--tracker", "nowhere"], "--tracker nowhere: HOST:PORT was expected"),
-        (["--tvm-port", "0", "--tracker", "127.0.0.1:1", "--key", "a b"], "--key 'a b': a key is one word"),
-        (["--tvm-port", "70000"], "can't listen at 127.0.0.1:70000"),
-        (["--tvm-port", "0", "--tracker", "127.0.0.1:1"], "no tracker at 127.0.0.1:1: Connection refused"),
+        (
+            ["--unsafe", "--tvm-port", "0", "--tracker", "nowhere"],
+            "--tracker nowhere: HOST:PORT was expected",
+        ),
+        (
+            ["--unsafe", "--tvm-port", "0", "--tracker", "127.0.0.1:1", "--key", "a b"],
+            "--key 'a b': a key is one word",
+        ),
+        (["--unsafe", "--tvm-port", "70000"], "can't listen at 127.0.0.1:70000"),
+        (
+            ["--unsafe", "--tvm-port", "0", "--tracker", "127.0.0.1:1"],
+            "no tracker at 127.0.0.1:1: Connection refused",
+        ),
     ],
 )
 def test_what_does_not_fit(options: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
