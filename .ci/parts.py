@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -50,6 +51,7 @@ FOREIGN_TESTS: Final = (
     "tests/device/test_tvm_today.py",
     "tests/models/device",
 )
+SUITES: Final = ("trixie", "testing")
 GATE_EXTRAS: Final = "dev"
 NIGHTLY_EXTRAS: Final = "dev,rtl,tvm,litert,tune,dask,kernel-tuner"
 NIGHTLY_PACKAGES: Final = (
@@ -206,6 +208,14 @@ def fuzz(work: Path) -> Iterator[Step]:
     yield Step("fuzz: each target", (PYTHON, "-m", "tests.fuzz", "--runs", "200000"), 1800)
 
 
+def debian(work: Path) -> Iterator[Step]:
+    lacks = "" if os.geteuid() == 0 else "it needs root"
+    if not lacks and shutil.which("debootstrap") is None:
+        lacks = "debootstrap is not installed"
+    for suite in SUITES:
+        yield Step(f"debian: {suite}, both commands of README", (".ci/debian", suite), 3600, skipped=lacks)
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """Steps that are run together.
@@ -233,6 +243,7 @@ NIGHTLY: Final = (
     Part("zephyrs", "each Zephyr that is here: style, platforms, twister", all_zephyrs, NIGHTLY_EXTRAS),
     Part("lowest", "tests with the lowest versions that pyproject.toml declares", lowest, NIGHTLY_EXTRAS),
     Part("fuzz", "200,000 inputs of each fuzz target", fuzz, NIGHTLY_EXTRAS),
+    Part("debian", f"README's commands in Debian {' and '.join(SUITES)}, made by debootstrap", debian, ""),
 )
 GATE_MINUTES: Final = 40.0
 NIGHTLY_MINUTES: Final = 240.0
