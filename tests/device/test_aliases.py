@@ -106,6 +106,11 @@ def test_pointers_in_a_list_of_structs(aliases: LoadedLibrary) -> None:
     first = link(value=1, next=last)
     assert aliases["total"]([first, last], 2) == 1 + 5 + 6
     assert (last.value, first.next is last) == (6, True)
+    assert aliases["total"]([(3, last), {"value": 4}, first], 3) == 3 + 6 + 4 + 1 + 7
+    assert last.value == 8
+    with pytest.raises(GuardError, match=r"total wrote to links\[0\]->next: a dict can't change") as told:
+        aliases["total"]([{"next": {"value": 1}}], 1)
+    assert told.value.next_step == "make the struct with minrpc.types(lib): it can be written"
 
 
 def test_one_list_of_pointers_in_two_arguments(aliases: LoadedLibrary) -> None:

@@ -169,6 +169,13 @@ def test_arrays_of_structs(kinds: LoadedLibrary) -> None:
     several = [kinds.types.point(x=1), kinds.types.point(y=1)]
     kinds["move"](several, 2, by)
     assert [(item.x, item.y) for item in several] == [(11, 20), (10, 21)]
+    kinds["move"](several, 2, (1, -1))
+    kinds["move"](several, 1, {"x": 5})
+    assert [(item.x, item.y) for item in several] == [(17, 19), (11, 20)]
+    with pytest.raises(GuardError, match=r"move wrote to points\[1\]: a tuple can't change"):
+        kinds["move"]([*several[:1], (1, 2)], 2, by)
+    with pytest.raises(TypeError, match=r"points\[0\]: expected struct point, got a list: make one with"):
+        kinds["move"]([[1, 2]], 1, by)
 
 
 def test_pointers_in_structs_are_followed_and_remembered(kinds: LoadedLibrary) -> None:

@@ -34,6 +34,7 @@ from minrpc.library.structs import (
     storage_of,
     take_back,
 )
+from minrpc.names import kind_of
 from minrpc.program.c_types import (
     ArrayType,
     CType,
@@ -116,7 +117,7 @@ class Placer:
                 raise TypeError(f"{where}: {declaration(ctype)} is incomplete: its members are not known")
             value = as_struct(stripped, where, value)
             if not isinstance(value, StructValue) or not _is_of(value, stripped):
-                raise wrong(where, ctype, value, "make one with minrpc.types(lib), or give a dict or a tuple")
+                raise wrong(where, ctype, value, _STRUCT_HINT)
             return self.struct(name, value, ctype)
         data = number_bytes(where, ctype, value)
         return self._frame.add(Block(name, len(data), alignment_of(ctype), lambda: data))
@@ -136,6 +137,8 @@ class Placer:
             return self._array(where, name, ctype, pointer, value)
         target = strip(pointer.target)
         written = not is_const(pointer.target)
+        if isinstance(value, dict) or (isinstance(value, tuple) and not _is_row(value, target)):
+            return self._literal(where, name, ctype, target, value, written)
         if isinstance(value, StructValue):
             if not isinstance(target, Void) and not _is_of(value, target):
                 raise wrong(where, ctype, value)
@@ -147,7 +150,7 @@ class Placer:
         if isinstance(value, list | tuple):
             if isinstance(target, Pointer):
                 return self._pointers(where, name, pointer.target, target, value)
-            if isinstance(target, RecordType) and all(isinstance(item, StructValue) for item in value):
+            if isinstance(target, RecordType):
                 return self._structs_in_row(where, name, ctype, target, value, written)
             raise wrong(where, ctype, value, _HINT)
         if type(value) is int and isinstance(target, Void):
@@ -167,7 +170,7 @@ class Placer:
         if not value.flags.c_contiguous:
             raise wrong(where, ctype, value, "it is not C-contiguous; pass np.ascontiguousarray(...)")
         if written and not value.flags.writeable:
-            raise wrong(where, ctype, value, "the function may write to it, and it is read-only")
+            raise wrong(where, ctype, value, "the function may write to it, and it is read-only: pass a copy")
         alignment = max(alignment_of(pointer.target), min(value.dtype.alignment, 16), 8)
         return self._shared(f"{name or 'an array'} ({describe(value)})", value, alignment, written)
 
@@ -215,6 +218,8 @@ class Placer:
     def _out(self, where: str, name: str, ctype: CType, pointer: Pointer, value: Out) -> Block:
         if is_const(pointer.target):
             raise wrong(where, ctype, value, "it is only read")
+        if isinstance(strip(pointer.target), Void):
+            raise wrong(where, ctype, value, _VOID_HINT)
         try:
             dtype = numpy_dtype(_sized(pointer.target))
         except TypeError as error:
@@ -268,16 +273,34 @@ class Placer:
         if isinstance(held, bytearray):
             return block
 
+        block.size += 1  # Text ends with a zero byte, as in C.
+        block.content, block.value = lambda: held + b"\0", value
+        self._refuse_changes(
+            block, name or "text", type(value).__name__, "give a bytearray, which can be written"
+        )
+        return block
+
+    def _refuse_changes(self, block: Block, name: str, kind: str, step: str) -> None:
         def receive(back: memoryview, sent: bytearray, _host_at: HostAt) -> None:
             if back != sent:
                 raise GuardError(
-                    f"{self._function} wrote to {name or 'text'}: {type(value).__name__} can't change",
+                    f"{self._function} wrote to {name}: {kind} can't change",
                     stage=f"call {self._function}",
-                    next_step="give a bytearray, which can be written",
+                    next_step=step,
                 )
 
-        block.size += 1  # Text ends with a zero byte, as in C.
-        block.content, block.receive, block.value = lambda: held + b"\0", receive, value
+        block.receive = receive
+
+    def _literal(
+        self, where: str, name: str, ctype: CType, target: CType, value: object, written: bool
+    ) -> Block:
+        """The block of a struct that a dict or a tuple describes."""
+        if not isinstance(target, RecordType):
+            raise wrong(where, ctype, value, _HINT)
+        made = as_struct(target, where, value)
+        assert isinstance(made, StructValue)
+        block = self.struct(name, made, target, written=written, constant=not written)
+        self._refuse_changes(block, name or "a struct", kind_of(value), _STRUCT_STEP)
         return block
 
     def _pointers(
@@ -297,10 +320,11 @@ class Placer:
     def _structs_in_row(
         self, where: str, name: str, ctype: CType, target: RecordType, value: Sequence[Any], written: bool
     ) -> Block:
-        size = target.size
-        for item in value:
-            if not _is_of(item, target) or memory_of(item).size != size:
-                raise wrong(where, ctype, item)
+        size, given = target.size, value
+        value = [as_struct(target, f"{where}[{index}]", item) for index, item in enumerate(given)]
+        for index, item in enumerate(value):
+            if not isinstance(item, StructValue) or not _is_of(item, target) or memory_of(item).size != size:
+                raise wrong(f"{where}[{index}]", target, item, _STRUCT_HINT)
         hosts = [address_of(memory_of(item)) for item in value]
         if (row := self._known.get(("row", *hosts))) is None:
             row = self._known["row", *hosts] = self._frame.add(
@@ -317,6 +341,8 @@ class Placer:
         row.constant |= not written
         for index, item in enumerate(value):
             block = self.struct(f"{name}[{index}]", item, target, written=written, constant=not written)
+            if item is not given[index]:
+                self._refuse_changes(block, f"{name}[{index}]", kind_of(given[index]), _STRUCT_STEP)
             if not row.host:
                 if block.place not in (None, (row, index * size)):
                     raise ValueError(f"{where}[{index}] lies twice in a list of structs; give a copy")
@@ -324,8 +350,17 @@ class Placer:
         return row
 
 
+_VOID_HINT = "void has no size: give the array itself, such as np.zeros(3, np.int16), or a bytearray"
 _HINT = "pass a numpy array or an array of the device"
+_STRUCT_HINT = "make one with minrpc.types(lib), or give a dict or a tuple"
+_STRUCT_STEP = "make the struct with minrpc.types(lib): it can be written"
 _FUNCTION_HINT = "pass a function of the library, or of Python"
+
+
+def _is_row(value: tuple[object, ...], target: CType) -> bool:
+    """True for a tuple of pointers or of structs; False for one that has the members of a struct."""
+    structs = (isinstance(item, StructValue) and _is_of(item, target) for item in value)
+    return not isinstance(target, RecordType) or all(structs)
 
 
 def _is_of(value: StructValue, target: CType) -> bool:

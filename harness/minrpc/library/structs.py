@@ -10,7 +10,7 @@ import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from reprlib import recursive_repr
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, NoReturn, Protocol, cast
 
 import numpy as np
 
@@ -105,6 +105,69 @@ class Storage:
         self.came_back: set[int] = set()
         self.place = place
         self.pointed = pointed
+
+
+class ReadValues(np.ndarray[Any, np.dtype[Any]]):
+    """Elements of an array as they were read from the device: they can't be set there one by one."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:  # noqa: ANN401 - as numpy has it
+        self._require_writeable()
+        super().__setitem__(key, value)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        """The function's result for numpy's own arrays."""
+        if "out" in kwargs:
+            for written in kwargs["out"]:
+                if isinstance(written, ReadValues):
+                    written._require_writeable()
+            kwargs["out"] = tuple(map(_plain, kwargs["out"]))
+        return getattr(ufunc, method)(*map(_plain, inputs), **kwargs)
+
+    def __repr__(self) -> str:
+        return repr(_plain(self))
+
+    def _require_writeable(self) -> None:
+        if not self.flags.writeable:
+            raise ValueError(
+                "an array that was read from the device is read-only: change a copy, and set the whole array "
+                "(x = variables(lib).name.copy(); x[2] = 9; variables(lib).name = x)"
+            )
+
+
+def _plain(value: object) -> object:
+    return value.view(np.ndarray) if isinstance(value, ReadValues) else value
+
+
+class Elements(list[Any]):
+    """Structs or pointers of an array in C. Setting one sets it there; their number is fixed."""
+
+    __slots__ = ("_set",)
+
+    def __init__(self, values: Iterable[Any], set_one: Callable[[int, object], Any]) -> None:
+        """set_one: sets an element by its index, and gives its new value."""
+        super().__init__(values)
+        self._set = set_one
+
+    def __setitem__(self, key: Any, value: Any) -> None:  # noqa: ANN401 - an index or a slice
+        places = range(len(self))[key]
+        if isinstance(places, int):
+            super().__setitem__(places, self._set(places, value))
+            return
+        values = list(value)
+        if len(values) != len(places):
+            raise ValueError(f"expected {len(places)} elements, got {len(values)}")
+        for place, one in zip(places, values, strict=True):
+            super().__setitem__(place, self._set(place, one))
+
+    def __reduce__(self) -> tuple[type[list[Any]], tuple[list[Any]]]:
+        """A copy is a list."""
+        return list, (list(self),)
+
+    def _fixed(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError(f"an array of C has {len(self)} elements: set them, or the whole array")
+
+    append = extend = insert = pop = remove = clear = sort = reverse = _fixed
+    __delitem__ = __iadd__ = __imul__ = _fixed
 
 
 class StructValue(Shown):
@@ -344,10 +407,20 @@ def _load_array(storage: Storage, element: CType, count: int, at: int) -> Any:  
         shape.append(inner.count or 0)
         inner = strip(inner.element)
     if isinstance(inner, RecordType | Pointer):
-        size = size_of(element)
-        return [_load(storage, Field("", element, at + index * size), 0) for index in range(count)]
+        members = [Field("", element, at + index * size_of(element)) for index in range(count)]
+
+        def set_one(index: int, value: object) -> Any:  # noqa: ANN401 - a struct or a pointer
+            where = f"element {index}"
+            if storage.place is not None:
+                _store_on_device(storage, storage.place, members[index], 0, where, value)
+            else:
+                _store(storage, members[index], 0, where, value)
+            return _load(storage, members[index], 0)
+
+        return Elements([_load(storage, member, 0) for member in members], set_one)
     flat = np.frombuffer(storage.data, numpy_dtype(inner), int(np.prod(shape)), at)
     if storage.place is not None:
+        flat = flat.view(ReadValues)
         flat.flags.writeable = False
     return flat.reshape(shape)
 
@@ -496,6 +569,7 @@ def load_value(
     """
     value = load_from(Storage(data, place, pointed), ctype, 0)
     if isinstance(value, np.ndarray):
+        value = value.view(ReadValues)
         value.flags.writeable = False
     return value
 

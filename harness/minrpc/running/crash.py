@@ -86,6 +86,8 @@ def explain(words: LastWords, image: Image, firmware: Firmware | None, called: s
     own = found.own_code and not division
     if not where and not users and called:
         where = f"{called}, or in a function that it called"
+    if not where and found.by_pointer and users:
+        where, users = users[0], users[1:]  # The call itself, since no function was entered.
     callers = (*(f"called by {line}" for line in users), *([OWN_CODE] if own else []))
     if words.overflow:
         return Explanation(_overflow(words, image, where), callers, own)
@@ -219,7 +221,11 @@ def _cause(words: LastWords, image: Image, pc: int | None) -> str:
     to = words.values.get("pc")
     reached = address == to or (address is None and "SIG" not in words.text)
     if to is not None and reached and _has_no_code(image, to):
-        return f"a jump to 0x{to:x}: {'a null pointer' if to < _NULL else 'no code there'}"
+        return (
+            f"call of a null function pointer, 0x{to:x}"
+            if to < _NULL
+            else f"a jump to 0x{to:x}: no code there"
+        )
     if image.machine == "EM_386" and address is None and not words.cause and pc is not None:
         # Zephyr was built without the dump of the exception.
         cause = x86_cause(image.bytes_at(pc, 2))

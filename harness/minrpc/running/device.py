@@ -209,8 +209,8 @@ class RunningDevice:
         if isinstance(error, LinkClosedError) and not error.by_us and self.process and not self._stopped:
             exited_within(self.process, _EXIT_S)
         if not self._stopped and not self.alive():
-            ended = self._exited().add_context(
-                stage=error.stage, waited_for=error.waited_for, wall_s=error.wall_s, cpu_s=error.cpu_s
+            ended = self._exited(error.stage).add_context(
+                waited_for=error.waited_for, wall_s=error.wall_s, cpu_s=error.cpu_s
             )
             self._ended = self._ended or ended
             return ended
@@ -398,12 +398,12 @@ class RunningDevice:
     def _tails(self) -> list[TextTail]:
         return [tail for tail in (self.console_tail, self.output_tail) if tail is not None]
 
-    def _exited(self) -> EmulatorExitedError:
+    def _exited(self, stage: str | None = None) -> EmulatorExitedError:
         for tail in self._tails():
             tail.finish(_EXIT_S)
         status = self.process.poll() if self.process else None
         error = exited_error(self.name, status, self.output).add_context(
-            console_tail=self.console_text if self.console_tail else None
+            stage=stage, console_tail=self.console_text if self.console_tail else None
         )
         if self._ended is not None and self._ended.stage:
             error.details += (f"that was in an earlier request: {self._ended.stage}",)

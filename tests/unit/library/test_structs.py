@@ -8,7 +8,7 @@ import copy
 import numpy as np
 import pytest
 from minrpc import StructValue
-from minrpc.library.structs import bytes_of, make_struct
+from minrpc.library.structs import Place, bytes_of, load_value, make_struct
 from minrpc.program.c_types import ArrayType, Field, Pointer, RecordType, Scalar
 
 INT = Scalar("int", 4, "int")
@@ -61,6 +61,66 @@ def test_a_pointer_that_is_none_again_forgets_its_array() -> None:
     assert target(made, "a") is None
     made.b.p = y
     assert target(made, "b") is y
+
+
+class Memory:
+    """16 bytes of a device at address 0x100."""
+
+    name = "memory"
+
+    def __init__(self) -> None:
+        self.data = bytearray(16)
+
+    def read(self, address: int, size: int, /) -> bytes:
+        return bytes(self.data[address - 0x100 :][:size])
+
+    def write(self, address: int, data: bytes, /) -> None:
+        self.data[address - 0x100 : address - 0x100 + len(data)] = data
+
+
+@pytest.mark.parametrize("on_device", [False, True], ids=["host", "device"])
+def test_an_element_of_an_array_of_structs_is_set_in_the_array(on_device: bool) -> None:
+    """Setting it in the list that the attribute gives was lost."""
+    memory = Memory()
+    pair = RecordType("struct", "pair", 8, complete=True, fields=(Field("x", INT, 0), Field("y", INT, 4)))
+    rows = RecordType("struct", "rows", 16, complete=True, fields=(Field("at", ArrayType(pair, 2), 0),))
+    place = Place(memory, 0x100, False) if on_device else None
+    value = load_value(rows, bytes(16), place)
+    value.at[1] = (5, 6)
+    at = value.at
+    at[-2] = {"y": 3}
+    assert at[0] == value.at[0]
+    assert np.frombuffer(bytes_of(value), np.int32).tolist() == [0, 3, 5, 6]
+    value.at[:] = [(1, 2), at[1]]
+    assert np.frombuffer(bytes_of(value), np.int32).tolist() == [1, 2, 5, 6]
+    assert bytes(memory.data) == (bytes_of(value) if on_device else bytes(16))
+    for change in ("append", "clear", "__delitem__"):
+        with pytest.raises(TypeError, match="an array of C has 2 elements"):
+            getattr(at, change)(0)
+    with pytest.raises(ValueError, match="expected 2 elements, got 1"):
+        value.at[:] = [(1, 2)]
+    with pytest.raises(IndexError):
+        value.at[2] = (1, 2)
+    assert type(copy.copy(at)) is list
+
+
+def test_an_array_that_was_read_says_how_it_is_set() -> None:
+    read = load_value(ArrayType(INT, 3), np.array([1, 2, 3], np.int32).tobytes())
+
+    def add() -> None:
+        nonlocal read
+        read += 1
+
+    changes = (lambda: read.__setitem__(2, 9), lambda: read[1:].__setitem__(0, 9), add)
+    for change in (*changes, lambda: np.add(read, 1, out=read)):
+        with pytest.raises(ValueError, match=r"change a copy, and set the whole array \(x = variables"):
+            change()
+    assert repr(read) == "array([1, 2, 3], dtype=int32)"
+    assert type(read + 1) is np.ndarray
+    assert (read == [1, 2, 3]).all()
+    changed = read.copy()
+    changed[2] = 9
+    assert (changed.tolist(), read.sum(), np.maximum.accumulate(read)[-1]) == ([1, 2, 9], 6, 3)
 
 
 def test_a_struct_inside_is_copied_with_its_own_pointers_alone() -> None:

@@ -23,7 +23,10 @@ from minrpc.running.last_words import last_words
             "SIGSEGV at pc 0x5550, code 1, address 0x5550, read",
             "returned to 0x5550, where no",
         ),
-        ("SIGSEGV at pc 0x0, sp 0x7ffd8d64b698, code 1, address 0x0, read", "a jump to 0x0: a null pointer"),
+        (
+            "SIGSEGV at pc 0x0, sp 0x7ffd8d64b698, code 1, address 0x0, read",
+            "call of a null function pointer, 0x0, in leave, or in a function that it called",
+        ),
         (
             "SIGSEGV at pc 0x7f594c4faeec, sp 0xfc4a3fdd9e412846, code 128, address 0x0",
             "pointer is wrong: 0xfc4",
