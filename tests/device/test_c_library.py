@@ -25,6 +25,11 @@ def test_text_arrives_at_the_console(load: Load, device: Device) -> None:
     device.console.expect_exact("an error: -70000")
 
 
+def test_a_smaller_printf_where_the_c_library_has_one(load: Load) -> None:
+    lib = load("c/library.c", defines=["PICOLIBC_INTEGER_PRINTF_SCANF"])
+    assert lib["say"](-3) == -3
+
+
 def test_all_libraries_have_the_same_heap(load: Load) -> None:
     """With a malloc in each library, all would use the same memory."""
     lib, other = load("c/library.c"), load("c/library.c", defines=["OTHER"])

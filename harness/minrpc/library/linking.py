@@ -205,7 +205,7 @@ def _command(
     command += [] if relaxes else ["--no-relax"]
     command += [f"--defsym={unwinder}=0" for unwinder in _UNWINDERS]
     command += [f"--wrap={name}" for name in compiled.wrapped]
-    command += _formats(compiled.options)
+    command += _formats(compiled.options, toolset)
     command += [f"--defsym={known_name}={value:#x}" for known_name, value in known.items()]
     command += [str(object_file) for object_file in (*compiled.objects, *stubs) if object_file.suffix != ".a"]
     command += ["--whole-archive", *archives, "--no-whole-archive"] if archives else []
@@ -214,10 +214,14 @@ def _command(
     return command + list(toolset.library_options())
 
 
-def _formats(options: Sequence[str]) -> list[str]:
-    """Options for picolibc's smaller printf and scanf, which its compiler specs give by a definition."""
-    letters = [letter for name, letter in _FORMATS.items() if f"-D{name}" in options]
-    return [f"--defsym={name}=__{letters[0]}_{name}" for name in ("vfprintf", "vfscanf") if letters]
+def _formats(options: Sequence[str], toolset: Toolset) -> list[str]:
+    """Options for picolibc's smaller printf and scanf, which its compiler specs give by a definition. Other C
+    libraries have one of each."""
+    letter = next((letter for name, letter in _FORMATS.items() if f"-D{name}" in options), "")
+    small = f"__{letter}_vfprintf".encode()
+    if not letter or not any(small in path.read_bytes() for path in toolset.library_files()):
+        return []
+    return [f"--defsym={name}=__{letter}_{name}" for name in ("vfprintf", "vfscanf")]
 
 
 def _called_too_far(output: str, toolset: Toolset) -> set[str]:
