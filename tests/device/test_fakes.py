@@ -32,6 +32,7 @@ from tests.device.conftest import MakeLossy
 Load = Callable[..., LoadedLibrary]
 HAL = Path(__file__).with_name("c") / "hal.c"
 SENSOR, FRAME = HAL.with_name("sensor.c"), HAL.with_name("frame.c")
+INLINE = HAL.with_name("inline.h")
 OLD, CONTEXT = HAL.with_name("old.c"), HAL.with_name("context.c")
 
 
@@ -316,6 +317,21 @@ def test_what_can_not_be_replaced(load: Load, tmp_path: Path) -> None:
         load(SENSOR, fakes={"crc_hw": "zero"})
 
 
+@pytest.mark.parametrize("flags", ["-O3", pytest.param("-O0", marks=pytest.mark.slow)])
+def test_inline_functions_of_a_header(load: Load, flags: str) -> None:
+    """Another header that it includes has none; the compiler always takes one of them into its callers."""
+    lib = load(INLINE, flags=flags, fakes={"board_ticks": lambda: 40})
+    bank = lib.types.bank()
+    lib["bank_set"](bank, 6)
+    assert (bank.mode, lib["bank_is_set"](bank, 2), lib["bank_is_set"](bank, 1)) == (6, True, False)
+    assert (lib["bank_turned"]((1, 2)), lib["later"](2)) == (lib.types.bank(2, 1), 42)
+    assert "middle" not in lib.functions
+    both = load(INLINE, SENSOR, fakes="zero", headers=[INLINE])
+    assert both["bank_turned"]((1, 2)).mode == 2
+    with pytest.raises(KeyError, match="it is static"):
+        _ = both["clamp"]
+
+
 @pytest.mark.parametrize("flags", ["-O3", *(pytest.param(f, marks=pytest.mark.slow) for f in ("-O0", "-Os"))])
 def test_static_functions(load: Load, flags: str) -> None:
     lib = load(SENSOR, FRAME, flags=flags, statics=True)
@@ -324,7 +340,7 @@ def test_static_functions(load: Load, flags: str) -> None:
     assert lib["unused"].size > 0 < lib["frame.c:clamp"].size
     with pytest.raises(KeyError, match=r"lib\[\"sensor.c:clamp\"\], or frame.c:clamp"):
         _ = lib["clamp"]
-    with pytest.raises(KeyError, match=r"'middle' .* statics=True .* not of headers"):
+    with pytest.raises(KeyError, match=r"'middle' .* statics=True .* loading a header"):
         _ = lib["middle"]
     with pytest.raises(KeyError, match=r"'clamp' .* it is static: statics=True"):
         _ = load(SENSOR, flags=flags)["clamp"]

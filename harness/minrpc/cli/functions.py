@@ -17,7 +17,7 @@ from minrpc.targets.options import add_device_options
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
-    add("source", type=Path, nargs="+", metavar="FILE", help="C, C++, assembler, objects, archives")
+    add("source", type=Path, nargs="+", metavar="FILE", help="C, C++, headers, assembler, objects, archives")
     add_source_options(add)
     add_json_option(add)
     add_device_options(add)

@@ -335,7 +335,9 @@ class CLibrary:
             hint = f"it is a type: minrpc.types(lib).{name}"
         elif name in self.declarations.statics:
             several = [known for known in self._declared if known.endswith(f":{name}")]
-            hint = "it is static: statics=True makes those of C files callable, but not of headers"
+            hint = (
+                "it is static: statics=True makes those of C files callable, loading a header makes its own"
+            )
             if several:
                 hint = f'several static functions fit: lib["{several[0]}"], or {listed(several[1:], 4)}'
         return f"{self.name} has no function {name!r} with external linkage; {hint}"

@@ -33,7 +33,13 @@ from minrpc.host.process import run_compiler
 from minrpc.library.absent import ENDINGS, nowhere
 from minrpc.library.reachable import forget_objects, needing
 from minrpc.library.stack_bound import FLAG, parse_graphs, stack_frames
-from minrpc.library.statics import KEEP_STATICS, callable_statics, static_functions, with_global_symbols
+from minrpc.library.statics import (
+    KEEP_ALWAYS_INLINE,
+    KEEP_STATICS,
+    callable_statics,
+    static_functions,
+    with_global_symbols,
+)
 from minrpc.library.thunks import callable_functions, thunk_name, thunk_source
 from minrpc.library.toolset import Toolset, program_facts
 from minrpc.program import Elf, read_program
@@ -49,6 +55,8 @@ _C: Final = (".c",)
 _CXX: Final = (".cc", ".cpp", ".cxx", ".C")
 _ASSEMBLER: Final = (".S", ".s")
 _BINARY: Final = (".o", ".a")
+# Its functions are inline: a C file that includes it is compiled, and keeps their code.
+_HEADER: Final = (".h",)
 # C++ without its runtime library.
 _CXX_FLAGS: Final = (
     "-fno-exceptions", "-fno-rtti", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables",
@@ -69,8 +77,9 @@ PathText: TypeAlias = str | os.PathLike[str]
 class Sources:
     """The files to compile and their options: a value.
 
-    files: C, C++, assembler, objects, archives. include: directories. flags: come after the firmware's own.
-    defines: each "NAME" or "NAME=VALUE". libraries: archives and objects that are only linked.
+    files: C, C++, headers of C, assembler, objects, archives. include: directories. flags: come after the
+        firmware's own. defines: each "NAME" or "NAME=VALUE". libraries: archives and objects that are only
+        linked.
     headers: included before each source. declare: prototypes of assembler functions, or headers with them.
     statics: functions with internal linkage can be called, too.
     replaced: functions whose calls can be redirected.
@@ -115,7 +124,7 @@ class Sources:
             else [word.removeprefix("-D") for word in _words(defines)]
         )
         return cls(
-            tuple(_file(path, (*_C, *_CXX, *_ASSEMBLER, *_BINARY)) for path in listed),
+            tuple(_file(path, (*_C, *_CXX, *_HEADER, *_ASSEMBLER, *_BINARY)) for path in listed),
             tuple(_directory(path) for path in paths_of(include)),
             tuple(_words(flags)),
             tuple(named),
@@ -129,6 +138,10 @@ class Sources:
     def name(self) -> str:
         """The first source's name, for messages."""
         return self.files[0].name
+
+    def has_statics(self, source: Path) -> bool:
+        """True if functions of `source` with internal linkage can be called."""
+        return (self.statics and source.suffix not in _ASSEMBLER) or source.suffix in _HEADER
 
 
 def _words(given: str | Sequence[str]) -> Sequence[str]:
@@ -250,7 +263,7 @@ def compile_sources(sources: Sources, toolset: Toolset, missing: tuple[str, ...]
     beside = [*map(str, sources.libraries), *_declared(sources, toolset)]
     given = (sources, toolset, objects, contents, tuple(map(file_hash, beside)), missing)
     compiled = _with_thunks(*given)
-    made = compiled.objects if sources.statics else compiled.objects[-1:]
+    made = compiled.objects if any(map(sources.has_statics, sources.files)) else compiled.objects[-1:]
     if not all(path.is_file() for path in made):  # The cache has been cleaned in the meantime.
         return _with_thunks.__wrapped__(*given)
     for path in made:
@@ -299,13 +312,13 @@ def _with_thunks(
     facts = program_facts(toolset.elf)
     each = [read_object(item.path, content.data) for item, content in zip(objects, contents, strict=True)]
     for source, read in zip(sources.files, each, strict=True):
-        if source.suffix in _C:
+        if source.suffix in (*_C, *_HEADER):
             compiled = partial(_alignments, source=source, sources=sources, toolset=toolset)
             ask_alignments(read, str(source), facts.pointer_size, compiled)
     declarations = merged(each)
     elves = [content.elf for content in contents]
-    if sources.statics:
-        objects, found = _with_statics(objects, elves, each, toolset)
+    if any(map(sources.has_statics, sources.files)):
+        objects, found = _with_statics(sources, objects, elves, each, toolset)
         declarations = replace(declarations, functions={**declarations.functions, **found})
     if sources.declare:
         declarations = _with_prototypes(declarations, sources, toolset)
@@ -353,6 +366,7 @@ def _with_thunks(
 
 
 def _with_statics(
+    sources: Sources,
     objects: tuple[CompiledFile, ...],
     elves: Sequence[Elf | None],
     declarations: Sequence[Declarations],
@@ -360,8 +374,12 @@ def _with_statics(
 ) -> tuple[tuple[CompiledFile, ...], Mapping[str, FunctionDeclaration]]:
     """The objects with global symbols for functions with internal linkage, and these functions by name."""
     functions = [
-        static_functions(elf, item.graph, declared.statics)
-        for item, elf, declared in zip(objects, elves, declarations, strict=True)
+        static_functions(
+            elf, item.graph, declared.statics, {source} if source.suffix in _HEADER else frozenset()
+        )
+        if sources.has_statics(source)
+        else ()
+        for source, item, elf, declared in zip(sources.files, objects, elves, declarations, strict=True)
     ]
     external = {name for declared in declarations for name in declared.functions}
     named = callable_statics(functions, external)
@@ -492,7 +510,10 @@ def compile_file(source: Path, sources: Sources, toolset: Toolset) -> CompiledFi
     if source.suffix in _BINARY:
         _require_machine(source, program_facts(toolset.elf).machine)
         return CompiledFile(source, None)
-    made = _compiled(_command(source, sources, toolset), source) / "source.o"
+    command = _command(source, sources, toolset)
+    if source.suffix in _HEADER:
+        source = kept_file(f"{source.name}.c", f'#include "{source}"\n'.encode())
+    made = _compiled(command, source) / "source.o"
     return CompiledFile(made, made)
 
 
@@ -508,7 +529,8 @@ def _command(source: Path, sources: Sources, toolset: Toolset) -> list[str]:
     cxx, assembler = source.suffix in _CXX, source.suffix in _ASSEMBLER
     command = [toolset.cxx if cxx else toolset.compiler, *toolset.code_flags, "-g"]
     command += _CXX_FLAGS if cxx else ()
-    command += KEEP_STATICS if sources.statics and not assembler else ()
+    command += KEEP_STATICS if sources.has_statics(source) else ()
+    command += KEEP_ALWAYS_INLINE if source.suffix in _HEADER else ()
     command += [f"-D{define}" for define in sources.defines]
     command += [f"-I{directory}" for directory in (*sources.include, source.parent)]
     for header in () if assembler else (*_weak(sources.replaced), *sources.headers):

@@ -19,6 +19,8 @@ from minrpc.program.elf import FUNCTION, LOCAL, Symbol
 
 KEEP_STATICS: Final = ("-fkeep-static-functions", "-fkeep-inline-functions")
 """The compiler then keeps the code of each function, with the calling convention of its declaration."""
+KEEP_ALWAYS_INLINE: Final = ("-Dalways_inline=unused", "-D__always_inline__=__unused__")
+"""No option keeps the code of functions with this attribute: they get another one, which exists, too."""
 _HEADERS: Final = (".h", ".hh", ".hpp", ".hxx", ".H")
 _SYMBOL: Final = "minrpc.static"
 
@@ -32,9 +34,12 @@ class StaticFunction(NamedTuple):
 
 
 def static_functions(
-    elf: Elf | None, graph: str, declared: Mapping[str, FunctionDeclaration]
+    elf: Elf | None,
+    graph: str,
+    declared: Mapping[str, FunctionDeclaration],
+    headers: Collection[Path] = (),
 ) -> Sequence[StaticFunction]:
-    """An object's functions with internal linkage that no header defines; none of an archive's.
+    """An object's functions with internal linkage that no header defines but `headers`; none of an archive's.
 
     graph: GCC's call graph. declared: the functions that its debug information has, by name.
     """
@@ -47,7 +52,7 @@ def static_functions(
         and symbol.placed
         and symbol.name in declared
         and symbol.name in files
-        and files[symbol.name].suffix not in _HEADERS
+        and (files[symbol.name] in headers if headers else files[symbol.name].suffix not in _HEADERS)
     ]
 
 

@@ -82,14 +82,18 @@ def merged(several: Sequence[Declarations]) -> Declarations:
 
 
 def function_sizes(paths: Iterable[Path]) -> dict[str, int]:
-    """Size of each function's machine code before linking, in bytes, by symbol."""
-    return {
-        symbol.name: symbol.size
-        for path in paths
-        for elf in elves_of(path)
-        for symbol in elf.symbols
-        if symbol.kind == FUNCTION and symbol.size
-    }
+    """Size of each function's machine code before linking, in bytes, by symbol.
+
+    A symbol without a size has that of the function at its place.
+    """
+    found: dict[str, int] = {}
+    for path in paths:
+        for elf in elves_of(path):
+            functions = [symbol for symbol in elf.symbols if symbol.kind == FUNCTION]
+            sizes = {(symbol.section, symbol.value): symbol.size for symbol in functions if symbol.size}
+            known = {symbol.name: sizes.get((symbol.section, symbol.value), 0) for symbol in functions}
+            found |= {name: size for name, size in known.items() if size}
+    return found
 
 
 class SectionSizes(NamedTuple):

@@ -47,6 +47,13 @@ def test_functions_lists_prototypes_sizes_and_stack(source: str, capsys: pytest.
     assert functions["square"]["stack_bytes"] >= 0
 
 
+def test_functions_of_a_header_have_sizes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "f.h").write_text("static inline int twice(int x) { return 2 * x; }\n")
+    assert main(["functions", str(tmp_path / "f.h"), "--platform", "posix", "--json", "-"]) == 0
+    (twice,) = json.loads(capsys.readouterr().out)["functions"]
+    assert twice["code_bytes"] > 0
+
+
 def test_call_shows_the_result_and_what_changed(source: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["call", source, "square", "--arg", "-12", "--platform", "posix"]) == 0
     assert "returned 144" in capsys.readouterr().out
