@@ -119,6 +119,14 @@ bool minrpc_invoke(const struct minrpc_callee *callee, uint32_t number, struct m
 	return minrpc_escapable(call->server, make_calls, &calls) && calls.done;
 }
 
+const char *minrpc_restore(struct minrpc_server *server, bool all)
+{
+	const struct minrpc_config *config = server->config;
+
+	return config->platform->restore == NULL ? NULL
+						 : config->platform->restore(config->context, all);
+}
+
 /* -------------------------------------------------------------------- handles */
 
 /*
@@ -209,5 +217,6 @@ bool minrpc_call_handle(uintptr_t handle, struct minrpc_call *call)
 		return false;
 	}
 	done = minrpc_invoke(&callee, 1U, call);
+	(void)minrpc_restore(call->server, false);
 	return minrpc_inspect_memory(call) && done;
 }

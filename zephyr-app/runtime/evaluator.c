@@ -410,14 +410,34 @@ static uint32_t count_of(const struct evaluator *evaluator)
 
 #endif
 
+/* changed: the clock's register that the batch has changed, or NULL. */
+static bool check_clock(const struct run *run, const char *changed)
+{
+	struct minrpc_server *server = run->server;
+	const char *name = minrpc_callee_name(&run->evaluator->callee);
+
+	if (changed != NULL) {
+		return minrpc_fail(server,
+				   "%s changed %s, the device's clock: its time is not known", name,
+				   changed);
+	}
+	return server->timer.clock.round_cycles == 0U || !server->timer.fell_back ||
+	       minrpc_fail(server,
+			   "%s: the device's clocks disagree: the time is not known, since the "
+			   "function, or another, has set one of them",
+			   name);
+}
+
 static bool time_batch(struct run *run)
 {
 	struct minrpc_server *server = run->server;
 	const struct minrpc_platform *platform = server->config->platform;
 	void *context = server->config->context;
+	const char *changed;
 	tvm_crt_error_t error;
 	bool done;
 
+	(void)minrpc_restore(server, false);
 	mask_interrupts(run, true);
 	read_counters(run, true);
 	error = minrpc_timer_start(&server->timer, platform, context);
@@ -428,9 +448,10 @@ static bool time_batch(struct run *run)
 	done = run_batch(run);
 	(void)minrpc_timer_stop(&server->timer, platform, context, &run->sample.cycles);
 	read_counters(run, false);
+	changed = minrpc_restore(server, false);
 	mask_interrupts(run, false);
 	run->sample.batches++;
-	return done && !minrpc_is_abandoned(server);
+	return done && !minrpc_is_abandoned(server) && check_clock(run, changed);
 }
 
 static void try_batch(void *context)

@@ -32,4 +32,5 @@ void minrpc_forget_session(struct minrpc_server *server)
 	server->dialect = MINRPC_DIALECT_UNKNOWN;
 	server->random_state = 1U;
 	minrpc_layout_restore(server);
+	(void)minrpc_restore(server, true);
 }

@@ -126,6 +126,9 @@ bool minrpc_bind_tensor(struct minrpc_server *server, DLTensor *tensor, bool wri
  */
 bool minrpc_bind_arguments(struct minrpc_call *call);
 
+/* The port's restore, if it has one. */
+const char *minrpc_restore(struct minrpc_server *server, bool all);
+
 /*
  * minrpc_invoke for a measurement: it takes only the time of the calls. Its caller runs under
  * minrpc_escapable.

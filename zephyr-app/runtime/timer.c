@@ -34,11 +34,21 @@ uint64_t minrpc_clock_elapsed(const struct minrpc_clock *clock,
 	}
 	expected = minrpc_clock_convert(stop->coarse - start->coarse, clock->coarse_hz,
 					clock->cycles_hz);
+	if (clock->round_cycles != 0U) {
+		uint64_t within = counted % clock->round_cycles;
+		uint64_t latest = expected + clock->round_cycles / 2U;
+		uint64_t rounds = latest < within ? 0U : (latest - within) / clock->round_cycles;
+
+		counted = rounds * clock->round_cycles + within;
+	}
 	/*
 	 * Two coarse ticks, since each reading is rounded down to a whole tick, and 1/64 for the
-	 * oscillators' tolerance.
+	 * oscillators' tolerance. Clocks of one oscillator differ by the time between the readings
+	 * of both, and by a rate that is not whole.
 	 */
-	slack = 2U * (clock->cycles_hz / clock->coarse_hz) + expected / 64U + 2U;
+	slack = 2U * (clock->cycles_hz / clock->coarse_hz) + 2U +
+		(clock->round_cycles != 0U ? (clock->round_cycles >> 10) + (expected >> 14)
+					   : expected / 64U);
 	*fell_back = (counted > expected ? counted - expected : expected - counted) > slack;
 	return *fell_back ? expected : counted;
 }

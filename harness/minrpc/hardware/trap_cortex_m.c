@@ -71,6 +71,9 @@ static uint8_t stack[STACK_BYTES] __attribute__((aligned(8)));
 static uint32_t outer_stack;
 static uint32_t trap_line = ~0U;
 static uint32_t vectors[2U * VECTORS];
+
+/* The vectors that a firmware without an operating system puts back after each call. */
+extern uintptr_t minrpc_vectors __attribute__((weak));
 static const uint32_t *before;
 static uint32_t faults_before[7];
 static uint32_t control;
@@ -497,6 +500,9 @@ int trap_begin(uint32_t base, uint32_t size)
 	__asm__ volatile("mrs %0, msplim\n\tmsr msplim, %1" : "=&r"(limit) : "r"(0));
 #endif
 	active = 1;
+	if (&minrpc_vectors) {
+		minrpc_vectors = (uint32_t)table;
+	}
 	SCB_VTOR = (uint32_t)table;
 	barrier();
 	return 1;
@@ -600,6 +606,9 @@ void minrpc_unload(void)
 		NVIC_OFF(trap_line / 32U) = 1U << trap_line % 32U;
 	}
 	trap_steps_end();
+	if (&minrpc_vectors) {
+		minrpc_vectors = (uint32_t)before;
+	}
 	SCB_VTOR = (uint32_t)before;
 #if __ARM_ARCH >= 8
 	__asm__ volatile("msr msplim, %0" ::"r"(limit));

@@ -41,6 +41,8 @@ struct question {
 static struct state states[MOST + 1];
 __attribute__((used)) static struct state *trap_state = states;
 __attribute__((used)) static uintptr_t trap_before;
+/* The vectors that a firmware without an operating system puts back after each call. */
+extern uintptr_t minrpc_vectors __attribute__((weak));
 static int is_pending, in_handler;
 
 void trap_resume(void)
@@ -281,6 +283,9 @@ int trap_begin(uintptr_t base, uintptr_t size)
 		return 0;
 	}
 	trap_before = found;
+	if (&minrpc_vectors) {
+		minrpc_vectors = (uintptr_t)trap_entry;
+	}
 	__asm__ volatile("csrw mtvec, %0" ::"r"(trap_entry));
 	return 1;
 }
@@ -315,6 +320,9 @@ void minrpc_unload(void)
 {
 	if (trap_before != 0U) {
 		trap_steps_end();
+		if (&minrpc_vectors) {
+			minrpc_vectors = trap_before;
+		}
 		__asm__ volatile("csrw mtvec, %0" ::"r"(trap_before));
 	}
 }

@@ -8,7 +8,7 @@
 #include "machine.h"
 #include "port.h"
 
-#define PERIOD (1U << 24)
+#define PERIOD CLOCK_ROUND
 
 static volatile uint32_t overflows;
 
@@ -17,6 +17,18 @@ void clock_init(void)
 	SYSTICK_RELOAD = PERIOD - 1U;
 	SYSTICK_VALUE = 0U;
 	SYSTICK_CTRL = SYSTICK_CTRL_RUN;
+}
+
+const char *clock_restore(void)
+{
+	bool running = (SYSTICK_CTRL & SYSTICK_CTRL_RUN) == SYSTICK_CTRL_RUN;
+	bool whole = SYSTICK_RELOAD == PERIOD - 1U;
+
+	if (running && whole) {
+		return NULL;
+	}
+	clock_init();
+	return running ? "SysTick's LOAD" : whole ? "SysTick's CTRL" : "SysTick's CTRL and LOAD";
 }
 
 void systick_isr(void)

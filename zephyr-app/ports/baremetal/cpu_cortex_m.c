@@ -14,7 +14,12 @@
 
 #define NVIC_ENABLE ((volatile uint32_t *)0xe000e100U)
 #define SCB_AIRCR   (*(volatile uint32_t *)0xe000ed0cU)
+#define SCB_VTOR    (*(volatile uint32_t *)0xe000ed08U)
+#define SCB_SCR     (*(volatile uint32_t *)0xe000ed10U)
 #define SCB_CCR     (*(volatile uint32_t *)0xe000ed14U)
+#define SCB_SHPR1   (*(volatile uint32_t *)0xe000ed18U)
+#define SCB_SHPR2   (*(volatile uint32_t *)0xe000ed1cU)
+#define SCB_SHPR3   (*(volatile uint32_t *)0xe000ed20U)
 #define SCB_SHCSR   (*(volatile uint32_t *)0xe000ed24U)
 #if __ARM_ARCH >= 7
 #define SCB_CFSR  (*(volatile uint32_t *)0xe000ed28U)
@@ -27,6 +32,7 @@
 #define SCB_MMFAR 0U
 #define SCB_BFAR  0U
 #endif
+#define SCB_CPACR   (*(volatile uint32_t *)0xe000ed88U)
 #define SCB_CTR     (*(volatile uint32_t *)0xe000ed7cU)
 #define SCB_CCSIDR  (*(volatile uint32_t *)0xe000ed80U)
 #define SCB_CSSELR  (*(volatile uint32_t *)0xe000ed84U)
@@ -208,6 +214,79 @@ void cpu_enable_link_interrupt(void)
 	NVIC_ENABLE[MACHINE_LINK_IRQ / 32U] = 1U << MACHINE_LINK_IRQ % 32U;
 }
 #endif
+
+/* ----------------------------------------------------------------- after calls */
+
+uintptr_t minrpc_vectors;
+
+/* Control registers that no request changes: sleep, alignment, priorities, coprocessors. */
+static volatile uint32_t *const mode_registers[] = {
+	&SCB_SCR,   &SCB_CCR,
+#if __ARM_ARCH >= 7
+	&SCB_SHPR1,
+#endif
+	&SCB_SHPR2, &SCB_SHPR3,
+#if defined(__ARM_FP)
+	&SCB_CPACR,
+#endif
+};
+
+#define MODES (sizeof(mode_registers) / sizeof(mode_registers[0]))
+
+static uint32_t modes[MODES];
+#if defined(__ARM_FP)
+static uint32_t float_mode;
+#endif
+
+void cpu_note_modes(void)
+{
+	minrpc_vectors = SCB_VTOR;
+	for (uint32_t i = 0U; i < MODES; i++) {
+		modes[i] = *mode_registers[i];
+	}
+#if defined(__ARM_FP)
+	__asm__ volatile("vmrs %0, fpscr" : "=r"(float_mode));
+#endif
+}
+
+static void restore_modes(void)
+{
+	for (uint32_t i = 0U; i < MODES; i++) {
+		*mode_registers[i] = modes[i];
+	}
+#if __ARM_ARCH >= 7
+	SCB_SHCSR |= SHCSR_FAULTS;
+#endif
+	barrier();
+#if defined(__ARM_FP)
+	__asm__ volatile("vmsr fpscr, %0" ::"r"(float_mode));
+#endif
+	MPU_CTRL = 0U;
+	for (uint32_t i = 0U; i < (MPU_TYPE >> 8 & 0xffU); i++) {
+		MPU_RNR = i;
+		MPU_RASR = 0U;
+	}
+	enable_mpu();
+	barrier();
+}
+
+void cpu_restore(bool all)
+{
+	if (SCB_VTOR != minrpc_vectors) {
+		SCB_VTOR = minrpc_vectors;
+		barrier();
+	}
+#ifdef MACHINE_LINK_IRQ
+	cpu_enable_link_interrupt();
+#endif
+	if (all) {
+		restore_modes();
+	}
+#if __ARM_ARCH >= 7
+	__asm__ volatile("msr basepri, %0\n\tcpsie f" ::"r"(0) : "memory");
+#endif
+	interrupts_on();
+}
 
 void cpu_code_ready(void *address, size_t size)
 {

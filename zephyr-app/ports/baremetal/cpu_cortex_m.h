@@ -13,7 +13,8 @@
 #define SYSTICK_VALUE  (*(volatile uint32_t *)0xe000e018U)
 #define SCB_ICSR       (*(volatile uint32_t *)0xe000ed04U)
 
-#define SYSTICK_CTRL_RUN     0x7U /* processor clock, interrupt, enabled */
+#define CLOCK_ROUND          0x1000000U /* of SysTick's 24 bits */
+#define SYSTICK_CTRL_RUN     0x7U       /* processor clock, interrupt, enabled */
 #define ICSR_SYSTICK_PENDING (1U << 26)
 
 /*

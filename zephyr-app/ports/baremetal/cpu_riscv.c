@@ -10,6 +10,7 @@
 
 #define MIE_EXTERNAL    (1UL << 11)
 #define MSTATUS_VECTORS (1UL << 9)
+#define MSTATUS_FLOATS  (1UL << 13)
 
 /* pmpcfg0: four regions, each from the previous region's address to its own. */
 #define PMP_LOCKED    0x80U /* machine mode, too */
@@ -83,6 +84,34 @@ void cpu_enable_link_interrupt(void)
 	interrupts_on();
 }
 #endif
+
+/* ----------------------------------------------------------------- after calls */
+
+uintptr_t minrpc_vectors;
+
+void cpu_note_modes(void)
+{
+#ifndef MACHINE_NO_TRAPS
+	__asm__ volatile("csrr %0, mtvec" : "=r"(minrpc_vectors));
+#endif
+}
+
+void cpu_restore(bool all)
+{
+#ifndef MACHINE_NO_TRAPS
+	__asm__ volatile("csrw mtvec, %0" ::"r"(minrpc_vectors));
+#endif
+#ifdef __riscv_flen
+	if (all) {
+		__asm__ volatile("csrs mstatus, %0\n\tcsrw fcsr, zero" ::"r"(MSTATUS_FLOATS));
+	}
+#else
+	(void)all;
+#endif
+#ifdef MACHINE_LINK_IRQ
+	cpu_enable_link_interrupt();
+#endif
+}
 
 void cpu_code_ready(void *address, size_t size)
 {

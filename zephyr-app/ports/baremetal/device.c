@@ -26,13 +26,55 @@ static void port_clock_describe(void *context, struct minrpc_clock *clock)
 {
 	(void)context;
 	*clock = (struct minrpc_clock){.cycles_hz = MACHINE_CLOCK_HZ};
+#ifdef MACHINE_SECOND
+	clock->coarse_hz = second_hz;
+	clock->round_cycles = CLOCK_ROUND;
+#endif
 }
+
+#ifdef MACHINE_SECOND
+
+/* Read before the interval and after it, never in it. */
+static uint64_t begin_ticks;
+static bool begun;
+
+static int port_clock_begin(void *context)
+{
+	(void)context;
+	begin_ticks = second_ticks();
+	begun = true;
+	return 0;
+}
+
+static uint64_t coarse_ticks(void)
+{
+	uint64_t ticks = begun ? begin_ticks : second_ticks();
+
+	begun = false;
+	return ticks;
+}
+
+static void port_clock_end(void *context)
+{
+	(void)context;
+}
+
+#else
+#define coarse_ticks() 0U
+#endif
 
 static void port_clock_sample(void *context, struct minrpc_clock_sample *sample)
 {
 	(void)context;
 	sample->cycles = clock_cycles();
-	sample->coarse = 0U;
+	sample->coarse = coarse_ticks();
+}
+
+static const char *port_restore(void *context, bool all)
+{
+	(void)context;
+	cpu_restore(all);
+	return clock_restore();
 }
 
 static void port_sleep_ms(void *context, uint32_t milliseconds)
@@ -132,6 +174,11 @@ static const struct minrpc_platform platform = {
 	.write = port_write,
 	.clock_describe = port_clock_describe,
 	.clock_sample = port_clock_sample,
+#ifdef MACHINE_SECOND
+	.clock_begin = port_clock_begin,
+	.clock_end = port_clock_end,
+#endif
+	.restore = port_restore,
 	.sleep_ms = port_sleep_ms,
 	.pending = port_pending,
 	.received = LINK_RECEIVED,
@@ -207,6 +254,10 @@ void minrpc_baremetal_main(struct minrpc_library library)
 	config.nonce_seed = ++restarts;
 	link_init();
 	clock_init();
+#ifdef MACHINE_SECOND
+	second_init();
+#endif
+	cpu_note_modes();
 	console_write("minrpc: " MACHINE_TITLE " ready\n");
 	if (!minrpc_server_init(server, &config)) {
 		console_write(server->error);

@@ -20,6 +20,9 @@
 #   MACHINE_PACKET_BYTES   of the longest request, 2048 to 8192 (8192)
 #   MACHINE_RING_BYTES     of received bytes that wait, a power of two (16384)
 #   MACHINE_CLOCK          clock_NAME.c, and MACHINE_CLOCK_HZ, its rate
+#   MACHINE_SECOND_CLOCK   second_NAME.c, with MACHINE_SECOND, its base, and MACHINE_SECOND_HZ, its rate: a clock that
+#                          needs no interrupt, for the rounds that MACHINE_CLOCK loses while a function masks interrupts.
+#                          Left out: such times are too short
 #   MACHINE_UART           uart_NAME.h
 #   MACHINE_LINK           base of the UART that carries RPC, and MACHINE_LINK_IRQ, its receive interrupt; only used
 #                          if MINRPC_LINK is uart

@@ -7,6 +7,9 @@ write_machine_header(${_machine_include}/machine.h)
 
 set(PORT_SOURCES device.c server.c fault.c c_library.c stdio.c heap.c stack.c console.c link_${MINRPC_LINK}.c
   cpu_${MACHINE_CPU}.c clock_${MACHINE_CLOCK}.c counters_${MACHINE_CPU}.c)
+if(DEFINED MACHINE_SECOND_CLOCK)
+  list(APPEND PORT_SOURCES second_${MACHINE_SECOND_CLOCK}.c)
+endif()
 list(TRANSFORM PORT_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 list(APPEND PORT_SOURCES ${CMAKE_CURRENT_LIST_DIR}/../callers.c)
 set(PORT_INCLUDES ${CMAKE_CURRENT_LIST_DIR}/include)

@@ -28,6 +28,15 @@ void cpu_enable_link_interrupt(void);
 /* Instructions were written to these bytes: makes them visible to instruction fetches. */
 void cpu_code_ready(void *address, size_t size);
 __attribute__((noreturn)) void cpu_reset(void);
+/* Notes the processor's modes, for cpu_restore. */
+void cpu_note_modes(void);
+/* Puts back what the link needs; `all`: also the modes, and the protection of memory. */
+void cpu_restore(bool all);
+/*
+ * The table of vectors that cpu_restore puts back. Loaded code that takes the vectors sets it, so
+ * its name is public.
+ */
+extern uintptr_t minrpc_vectors;
 
 /* link_*.c: the link that carries RPC. Sending waits for the link. */
 
@@ -71,6 +80,17 @@ void console_put(char c);
 
 void clock_init(void);
 uint64_t clock_cycles(void);
+/* Puts the clock's registers back. Returns the name of one that had changed; NULL: none. */
+const char *clock_restore(void);
+
+/*
+ * second_*.c: a slower clock of the same oscillator, of second_hz, which needs no interrupt. It
+ * tells the rounds of the first clock that were lost while interrupts were off. CLOCK_ROUND: the
+ * cycles of a round of the first clock. Without MACHINE_SECOND there is none.
+ */
+extern const uint32_t second_hz;
+void second_init(void);
+uint64_t second_ticks(void);
 
 /* stack.c: the stack of MACHINE_STACK_BYTES. Handlers of faults have another. */
 

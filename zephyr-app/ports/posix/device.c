@@ -92,6 +92,15 @@ static void port_clock_sample(void *context, struct minrpc_clock_sample *sample)
 	sample->coarse = 0U;
 }
 
+static const char *port_restore(void *context, bool all)
+{
+	(void)context;
+	if (all) {
+		posix_restore();
+	}
+	return NULL;
+}
+
 static void port_sleep_ms(void *context, uint32_t milliseconds)
 {
 	struct timespec left = {.tv_sec = milliseconds / 1000U,
@@ -221,6 +230,7 @@ static const struct minrpc_platform platform = {
 	.write = port_write,
 	.clock_describe = port_clock_describe,
 	.clock_sample = port_clock_sample,
+	.restore = port_restore,
 	.sleep_ms = port_sleep_ms,
 	.pending = port_pending,
 #if MINRPC_ASK

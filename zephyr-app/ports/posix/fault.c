@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 
 #include <errno.h>
+#include <fenv.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -176,6 +177,11 @@ static void tell_place(int signal, siginfo_t *info, void *context)
 	errno = before;
 }
 
+#define SIGNALS 32
+
+/* The signals' actions at the start. */
+static struct sigaction first[SIGNALS];
+
 void faults_are_told(bool (*is_code)(uintptr_t address))
 {
 	stack_t stack = {.ss_sp = own_stack, .ss_size = sizeof(own_stack)};
@@ -196,4 +202,20 @@ void faults_are_told(bool (*is_code)(uintptr_t address))
 			(void)sigaction(signals[i], &action, NULL);
 		}
 	}
+	for (int i = 1; i < SIGNALS; i++) {
+		(void)sigaction(i, NULL, &first[i]);
+	}
+}
+
+void posix_restore(void)
+{
+	sigset_t none;
+
+	(void)fesetenv(FE_DFL_ENV);
+	(void)alarm(0U);
+	for (int i = 1; i < SIGNALS; i++) {
+		(void)sigaction(i, &first[i], NULL);
+	}
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }

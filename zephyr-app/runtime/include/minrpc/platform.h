@@ -7,6 +7,7 @@
 #ifndef MINRPC_PLATFORM_H_
 #define MINRPC_PLATFORM_H_
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <minrpc/minrpc_config.h>
@@ -49,6 +50,16 @@ struct minrpc_platform {
 
 	/** Reverts clock_begin. */
 	void (*clock_end)(void *context);
+
+	/**
+	 * Puts back what a function may have changed in the processor and what the port's link and
+	 * clock need. Called after each call and before each measurement. NULL: nothing to do.
+	 *
+	 * @param all  a session begins: also modes that functions may set for others, such as the
+	 *             rounding of floats
+	 * @return the clock's register that had changed, since when times are wrong; NULL: none
+	 */
+	const char *(*restore)(void *context, bool all);
 
 	/** Sleeps for the time evaluator's cool-down, 1 ms to 2^27 ms. */
 	void (*sleep_ms)(void *context, uint32_t milliseconds);

@@ -50,6 +50,12 @@ struct minrpc_clock {
 	uint64_t cycles_hz; /**< rate of the cycle counter, read at run time; never 0 */
 	/** rate of a second, slower clock that is right over long times; 0: none */
 	uint64_t coarse_hz;
+	/**
+	 * Not 0: an interrupt counts the counter's rounds of so many cycles. It loses some while
+	 * interrupts are off, so the coarse clock, of the same oscillator, tells how many there
+	 * were. Any other difference between the clocks is an error.
+	 */
+	uint64_t round_cycles;
 };
 
 /** One reading of both clocks. */
@@ -61,7 +67,8 @@ struct minrpc_clock_sample {
 /**
  * Returns the cycles from `start` to `stop`. The coarse clock is used instead when the counter
  * stood still, lost a wrap or ran at another rate: *fell_back is then true, and the resolution is
- * the coarse clock's. A coarse clock that went back is ignored.
+ * the coarse clock's. A coarse clock that went back is ignored. With round_cycles, its
+ * rounds count, and *fell_back means that neither clock is known to be right.
  */
 uint64_t minrpc_clock_elapsed(const struct minrpc_clock *clock,
 			      const struct minrpc_clock_sample *start,

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions that change what a firmware's clock and link need. */
+#include <stdint.h>
+
+static volatile uint32_t turns;
+
+__attribute__((noinline)) void spin(int count)
+{
+	for (int i = 0; i < count; i++) {
+		turns = (uint32_t)i;
+	}
+}
+
+#if defined(__arm__)
+
+#define REGISTER(address) (*(volatile uint32_t *)(address))
+#define SYST_CTRL         REGISTER(0xe000e010U)
+#define SYST_LOAD         REGISTER(0xe000e014U)
+#define SYST_VALUE        REGISTER(0xe000e018U)
+#define NVIC_OFF          ((volatile uint32_t *)0xe000e180U)
+
+void off(void)
+{
+	__asm__ volatile("cpsid i" ::: "memory");
+}
+
+void on(void)
+{
+	__asm__ volatile("cpsie i" ::: "memory");
+}
+
+/* CMSIS's SysTick_Config. */
+void config(int cycles)
+{
+	SYST_LOAD = (uint32_t)cycles - 1U;
+	SYST_VALUE = 0U;
+	SYST_CTRL = 7U;
+}
+
+void stop(void)
+{
+	SYST_CTRL = 0U;
+}
+
+void zero(int count)
+{
+	spin(count);
+	SYST_VALUE = 0U;
+	spin(count);
+}
+
+void lines_off(void)
+{
+	for (int i = 0; i < 8; i++) {
+		NVIC_OFF[i] = 0xffffffffU;
+	}
+}
+
+void vectors(void)
+{
+	REGISTER(0xe000ed08U) = 0x20000400U;
+}
+
+#if __ARM_ARCH >= 7
+void levels(void)
+{
+	__asm__ volatile("msr basepri, %0" ::"r"(0x20));
+}
+
+void faults_off(void)
+{
+	__asm__ volatile("cpsid f" ::: "memory");
+}
+#endif
+
+void unguarded(void)
+{
+	REGISTER(0xe000ed94U) = 0U;
+}
+
+#if defined(__ARM_FP)
+void mode(void)
+{
+	__asm__ volatile("vmsr fpscr, %0" ::"r"(3U << 22 | 1U << 24)); /* towards 0, flush to 0 */
+}
+#endif
+
+#elif defined(__riscv)
+
+void off(void)
+{
+	__asm__ volatile("csrci mstatus, 8" ::: "memory");
+}
+
+void on(void)
+{
+	__asm__ volatile("csrsi mstatus, 8" ::: "memory");
+}
+
+void lines_off(void)
+{
+	__asm__ volatile("csrw mie, zero");
+}
+
+void vectors(void)
+{
+	__asm__ volatile("csrw mtvec, zero");
+}
+
+#elif defined(__x86_64__)
+
+#include <signal.h>
+
+void off(void)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, 0);
+}
+
+void on(void)
+{
+}
+
+void mode(void)
+{
+	unsigned int control = 0xff80U; /* towards 0, flush to 0, no exceptions */
+
+	__asm__ volatile("ldmxcsr %0" ::"m"(control));
+}
+
+void vectors(void)
+{
+	signal(SIGSEGV, SIG_DFL);
+}
+
+#else
+
+void off(void)
+{
+	__asm__ volatile("cli" ::: "memory");
+}
+
+void on(void)
+{
+	__asm__ volatile("sti" ::: "memory");
+}
+
+#endif
+
+/* Interrupts are off for all turns. */
+void masked(int count)
+{
+	off();
+	spin(count);
+	on();
+}
+
+float third(float x)
+{
+	return x / 3.0f;
+}
+
+int write_null(void)
+{
+	volatile int *volatile nothing = 0;
+
+	*nothing = 1;
+	return 7;
+}

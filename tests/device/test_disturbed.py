@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that change what clock and link need: times stay right, or are refused with the reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from minrpc import CFunctions, Device, RemoteError, RunningDevice, connect, measure
+
+SOURCE = Path(__file__).parent / "c/disturb.c"
+# More than two rounds of SysTick's 24 bits.
+LONG = 6_000_000
+
+
+@pytest.fixture
+def lib(device: Device) -> CFunctions:
+    return device.load(SOURCE)
+
+
+def need(lib: CFunctions, name: str) -> None:
+    if name not in lib:
+        pytest.skip(f"{name} is for another processor")
+
+
+def ticks(lib: CFunctions, name: str, *arguments: int) -> float:
+    return float(measure(lib, name, number=1, repeat=1)(*arguments).samples[0].ticks)
+
+
+def test_interrupts_that_the_function_masks_lose_no_time(device: Device, lib: CFunctions) -> None:
+    clock = device.clock()
+    if clock is None or not clock.exact:
+        pytest.skip("the clock is not exact")
+    plain, masked = ticks(lib, "spin", LONG), ticks(lib, "masked", LONG)
+    assert masked == pytest.approx(plain, rel=1e-3)
+
+
+@pytest.mark.parametrize(("name", "arguments"), [("config", (25000,)), ("stop", ())])
+def test_a_changed_clock_is_named_and_put_back(
+    lib: CFunctions, name: str, arguments: tuple[int, ...]
+) -> None:
+    need(lib, name)
+    before = ticks(lib, "spin", 20000)
+    lib[name](*arguments)
+    assert ticks(lib, "spin", 20000) == pytest.approx(before, abs=20)
+    with pytest.raises(RemoteError, match=r"changed SysTick's .*, the device's clock: its time is not known"):
+        measure(lib, name, number=1, repeat=1)(*arguments)
+    assert ticks(lib, "spin", 20000) == pytest.approx(before, abs=20)
+
+
+def test_a_clock_that_was_set_back_is_noticed(lib: CFunctions) -> None:
+    """Its registers are as before."""
+    need(lib, "zero")
+    with pytest.raises(RemoteError, match="the device's clocks disagree"):
+        measure(lib, "zero", number=1, repeat=1)(50000)
+
+
+@pytest.mark.parametrize("name", ["off", "lines_off", "vectors", "levels", "faults_off"])
+def test_interrupts_come_back_after_a_call(lib: CFunctions, name: str) -> None:
+    need(lib, name)
+    lib[name]()
+    assert lib["third"](3.0) == 1.0
+
+
+def test_the_next_session_has_the_first_sessions_processor(running_device: RunningDevice) -> None:
+    """The modes of floating point and the protection of memory are a session's."""
+    numbers = np.linspace(-3, 3, 97, dtype=np.float32)
+    expected = [float(np.float32(x) / np.float32(3)) for x in numbers]
+    with connect(running_device) as device:
+        lib = device.load(SOURCE)
+        assert [lib["third"](float(x)) for x in numbers] == expected
+        if "mode" in lib:
+            lib["mode"]()
+            assert [lib["third"](float(x)) for x in numbers] != expected
+    with connect(running_device) as device:
+        lib = device.load(SOURCE)
+        assert [lib["third"](float(x)) for x in numbers] == expected
