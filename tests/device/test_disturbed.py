@@ -38,20 +38,26 @@ def test_interrupts_that_the_function_masks_lose_no_time(device: Device, lib: CF
 
 @pytest.mark.parametrize(("name", "arguments"), [("config", (25000,)), ("stop", ())])
 def test_a_changed_clock_is_named_and_put_back(
-    lib: CFunctions, name: str, arguments: tuple[int, ...]
+    running_device: RunningDevice, lib: CFunctions, name: str, arguments: tuple[int, ...]
 ) -> None:
     need(lib, name)
+    if running_device.target.platform.port == "zephyr" and name != "stop":
+        pytest.skip("the kernel itself changes SysTick's LOAD")
     before = ticks(lib, "spin", 20000)
     lib[name](*arguments)
-    assert ticks(lib, "spin", 20000) == pytest.approx(before, abs=20)
+    assert ticks(lib, "spin", 20000) == pytest.approx(before, rel=0.01)
     with pytest.raises(RemoteError, match=r"changed SysTick's .*, the device's clock: its time is not known"):
         measure(lib, name, number=1, repeat=1)(*arguments)
-    assert ticks(lib, "spin", 20000) == pytest.approx(before, abs=20)
+    assert ticks(lib, "spin", 20000) == pytest.approx(before, rel=0.01)
 
 
-def test_a_clock_that_was_set_back_is_noticed(lib: CFunctions) -> None:
+def test_a_clock_that_was_set_back_is_noticed(running_device: RunningDevice, lib: CFunctions) -> None:
     """Its registers are as before."""
     need(lib, "zero")
+    if running_device.target.platform.port == "zephyr":
+        sample = measure(lib, "zero", number=1, repeat=1)(50000).samples[0]
+        assert sample.coarse, "the second clock has the time, and the sample says so"
+        return
     with pytest.raises(RemoteError, match="the device's clocks disagree"):
         measure(lib, "zero", number=1, repeat=1)(50000)
 

@@ -154,7 +154,9 @@ class Bracket:
         uptime = (self.device.uptime - start.device.uptime) / hz if hz else None
         record_property("law: cycle counter, uptime", f"{cycles:.6f} s, {uptime} s")
         if uptime is not None:
-            assert abs(cycles - uptime) <= 2 / self.device.coarse_hz + 1e-6 * cycles
+            # FPGAIO's clock shows that Zephyr's driver loses cycles when it sets SysTick for an idle wait.
+            loss = 2e-4 if rig.reloads else 1e-6
+            assert abs(cycles - uptime) <= 2 / self.device.coarse_hz + loss * cycles
         self._within_virtual(start, cycles, TICKS / rig.hz, record_property)
         if uptime is not None:
             self._within_virtual(start, uptime, 2 / self.device.coarse_hz, record_property)

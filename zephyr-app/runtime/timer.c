@@ -43,12 +43,10 @@ uint64_t minrpc_clock_elapsed(const struct minrpc_clock *clock,
 	}
 	/*
 	 * Two coarse ticks, since each reading is rounded down to a whole tick, and 1/64 for the
-	 * oscillators' tolerance. Clocks of one oscillator differ by the time between the readings
-	 * of both, and by a rate that is not whole.
+	 * oscillators' tolerance.
 	 */
 	slack = 2U * (clock->cycles_hz / clock->coarse_hz) + 2U +
-		(clock->round_cycles != 0U ? (clock->round_cycles >> 10) + (expected >> 14)
-					   : expected / 64U);
+		(clock->tolerance != 0U ? clock->tolerance : expected / 64U);
 	*fell_back = (counted > expected ? counted - expected : expected - counted) > slack;
 	return *fell_back ? expected : counted;
 }

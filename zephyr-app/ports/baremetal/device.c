@@ -29,6 +29,7 @@ static void port_clock_describe(void *context, struct minrpc_clock *clock)
 #ifdef MACHINE_SECOND
 	clock->coarse_hz = second_hz;
 	clock->round_cycles = CLOCK_ROUND;
+	clock->tolerance = CLOCK_ROUND >> 10;
 #endif
 }
 

@@ -11,6 +11,7 @@
 #include <zephyr/kernel.h>
 
 #include "counter.h"
+#include "second_clock.h"
 #include "ticks.h"
 #include "timer_pin.h"
 
@@ -19,7 +20,7 @@
  * counting without a pending timeout.
  */
 static struct k_timer wrap_timer;
-static int64_t begin_ticks;
+static uint64_t begin_ticks;
 static bool begun;
 
 #if COUNTER_BITS < 64U
@@ -70,7 +71,10 @@ void minrpc_port_clock_describe(void *context, struct minrpc_clock *clock)
 {
 	ARG_UNUSED(context);
 	*clock = (struct minrpc_clock){.cycles_hz = counter_hz()};
-	if (!IS_ENABLED(CONFIG_MINRPC_CLOCK_HOST)) {
+	if (HAS_SECOND_CLOCK) {
+		clock->coarse_hz = second_clock_hz();
+		clock->tolerance = SECOND_CLOCK_SLACK;
+	} else if (!IS_ENABLED(CONFIG_MINRPC_CLOCK_HOST)) {
 		clock->coarse_hz = minrpc_tick_hz(sys_clock_hw_cycles_per_sec(),
 						  CONFIG_SYS_CLOCK_TICKS_PER_SEC);
 	}
@@ -102,6 +106,11 @@ static void unlock_interrupts(void)
 
 #endif
 
+static uint64_t coarse_ticks(void)
+{
+	return HAS_SECOND_CLOCK ? second_clock_ticks() : (uint64_t)k_uptime_ticks();
+}
+
 int minrpc_port_clock_begin(void *context)
 {
 	int error = minrpc_timer_pin_set(true);
@@ -115,7 +124,7 @@ int minrpc_port_clock_begin(void *context)
 	 */
 	(void)wide_now();
 	k_timer_start(&wrap_timer, wrap_period(), wrap_period());
-	begin_ticks = k_uptime_ticks();
+	begin_ticks = coarse_ticks();
 	begun = true;
 	lock_interrupts();
 	return 0;
@@ -125,7 +134,7 @@ void minrpc_port_clock_sample(void *context, struct minrpc_clock_sample *sample)
 {
 	ARG_UNUSED(context);
 	sample->cycles = wide_now();
-	sample->coarse = (uint64_t)(begun ? begin_ticks : k_uptime_ticks());
+	sample->coarse = begun ? begin_ticks : coarse_ticks();
 	begun = false;
 }
 

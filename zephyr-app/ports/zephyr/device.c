@@ -25,6 +25,7 @@
 #include "link.h"
 #include "log_console.h"
 #include "restart.h"
+#include "restore.h"
 #include "server.h"
 #include "stack_guard.h"
 #include "trap_stack.h"
@@ -185,6 +186,7 @@ static const struct minrpc_platform platform = {
 	.clock_begin = minrpc_port_clock_begin,
 	.clock_sample = minrpc_port_clock_sample,
 	.clock_end = minrpc_port_clock_end,
+	.restore = minrpc_port_restore,
 	.sleep_ms = port_sleep_ms,
 	.pending = port_pending,
 	.received = LINK_RECEIVED,
@@ -259,6 +261,7 @@ int minrpc_start(struct minrpc_library library)
 	minrpc_double_fault_init();
 	minrpc_stack_guard_init();
 	minrpc_trap_stack_init();
+	minrpc_port_restore_init();
 	error = minrpc_port_clock_init();
 	if (error == 0) {
 		error = minrpc_link_init();

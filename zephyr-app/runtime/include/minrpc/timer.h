@@ -56,6 +56,11 @@ struct minrpc_clock {
 	 * were. Any other difference between the clocks is an error.
 	 */
 	uint64_t round_cycles;
+	/**
+	 * Cycles that clocks of one oscillator may differ, beside their resolution; 0: they have
+	 * oscillators of their own, which may differ by a 64th.
+	 */
+	uint64_t tolerance;
 };
 
 /** One reading of both clocks. */
