@@ -129,7 +129,7 @@ def test_interrupts_are_what_an_exception_entered_whatever_functions_are_called(
         quiet, stormy = (profile_call(lib, counters, "storm", [500, period]) for period in (0, 331))
     calm = {row.name: (row.own, row.calls) for row in quiet.functions}
     assert all(calm[name][1] > 100 for name in NAMED_LIKE_INTERRUPTS)
-    if counters.image.machine not in ("EM_ARM", "EM_RISCV"):
+    if counters.image.machine != "EM_RISCV" and "mps2" not in running.name:
         return
     rows = {row.name: (row.own, row.calls) for row in stormy.functions}
     assert rows[INTERRUPTS][1] > 20
