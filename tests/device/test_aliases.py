@@ -110,6 +110,10 @@ def test_pointers_in_a_list_of_structs(aliases: LoadedLibrary) -> None:
     assert last.value == 8
     with pytest.raises(GuardError, match=r"total wrote to links\[0\]->next: a dict can't change") as told:
         aliases["total"]([{"next": {"value": 1}}], 1)
+    ring: dict[str, object] = {"value": 1}
+    ring["next"] = ring
+    with pytest.raises(GuardError, match=r"total wrote to links\[0\]->next"):
+        aliases["total"]([{"next": ring}], 1)
     assert told.value.next_step == "make the struct with minrpc.types(lib): it can be written"
 
 

@@ -109,8 +109,8 @@ class Sources:
         statics: bool = False,
     ) -> Sources:
         """Sources from user input: flags and defines may be a string of several words, and a single path
-        stands for a list. Files and libraries may be patterns, "src/*.c". Raises ConfigurationError for files
-        that are missing or of unknown kind."""
+        stands for a list. Files and libraries may be patterns, "src/*.c". Headers are also looked for in the
+        directories of `include`. Raises ConfigurationError for files that are missing or of unknown kind."""
         if not isinstance(statics, bool):
             raise TypeError(f"statics= is True or False, not {statics!r}")
         listed = [path for given in paths_of(files) for path in _matches(given)]
@@ -123,13 +123,15 @@ class Sources:
             if isinstance(defines, Mapping)
             else [word.removeprefix("-D") for word in _words(defines)]
         )
+        directories = tuple(_directory(path) for path in paths_of(include))
+        kinds = (*_C, *_CXX, *_HEADER, *_ASSEMBLER, *_BINARY)
         return cls(
-            tuple(_file(path, (*_C, *_CXX, *_HEADER, *_ASSEMBLER, *_BINARY)) for path in listed),
-            tuple(_directory(path) for path in paths_of(include)),
+            tuple(_file(_in(directories, path, _HEADER), kinds) for path in listed),
+            directories,
             tuple(_words(flags)),
             tuple(named),
             tuple(_file(path, _BINARY) for given in paths_of(libraries) for path in _matches(given)),
-            tuple(_file(path, ()) for path in paths_of(headers)),
+            tuple(_file(_in(directories, path), ()) for path in paths_of(headers)),
             (declare,) if isinstance(declare, str) else tuple(declare),
             statics,
         )
@@ -171,6 +173,13 @@ def _directory(given: PathText) -> Path:
     return path
 
 
+def _in(directories: Sequence[Path], given: PathText, suffixes: Sequence[str] = ()) -> PathText:
+    """The path, or that of the first directory that has a file of this name, and of `suffixes` if any."""
+    if Path(given).is_file() or (suffixes and Path(given).suffix not in suffixes):
+        return given
+    return next((path for directory in directories if (path := directory / given).is_file()), given)
+
+
 def _matches(given: PathText) -> Sequence[PathText]:
     """The path, or the files that a pattern names, sorted. Raises ConfigurationError if there are none."""
     path = Path(given)
@@ -187,7 +196,8 @@ def _matches(given: PathText) -> Sequence[PathText]:
 def _file(given: str | os.PathLike[str], suffixes: Sequence[str]) -> Path:
     path = utf8(Path(given).absolute())
     if not path.is_file():
-        raise ConfigurationError(f"there is no file {given}", next_step="correct the path")
+        beside = ", or name its directory in include" if path.suffix in _HEADER else ""
+        raise ConfigurationError(f"there is no file {given}", next_step=f"correct the path{beside}")
     if suffixes and path.suffix not in suffixes:
         raise ConfigurationError(
             f"{path.name}: files of this kind can't be loaded", next_step=f"name one of {', '.join(suffixes)}"

@@ -97,6 +97,7 @@ class Placer:
         self._callback = callback
         # Blocks of structs, lists and `out`, which may occur again, also in a ring.
         self._known: dict[tuple[object, ...], Block] = {}
+        self._described: dict[tuple[int, int], StructValue] = {}
 
     def argument(self, where: str, parameter: Parameter, value: object) -> Sent:
         ctype = parameter.type
@@ -297,8 +298,10 @@ class Placer:
         """The block of a struct that a dict or a tuple describes."""
         if not isinstance(target, RecordType):
             raise wrong(where, ctype, value, _HINT)
-        made = as_struct(target, where, value)
+        made = self._described.get((id(value), id(target))) or as_struct(target, where, value)
         assert isinstance(made, StructValue)
+        # The same dict again, also within itself, is the same struct.
+        self._described[id(value), id(target)] = made
         block = self.struct(name, made, target, written=written, constant=not written)
         self._refuse_changes(block, name or "a struct", kind_of(value), _STRUCT_STEP)
         return block

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from reprlib import recursive_repr
 from typing import Any, NamedTuple, NoReturn, Protocol, cast
 
@@ -327,12 +328,23 @@ def make_struct(
             raise TypeError(
                 f"{typename}: {name} is given twice, as the value {given[name]!r} and by its name"
             )
-    for name, value in (given | dict(values)).items():
+    given |= values
+    for name, value in given.items():
         try:
             setattr(made, name, value)
         except AttributeError as error:
             raise TypeError(str(error)) from None
+    _refuse_both_of_a_union(typename, [field for field in flat_fields(record) if field.name in given])
     return made
+
+
+def _refuse_both_of_a_union(typename: str, given: Sequence[Field]) -> None:
+    whole = sorted((field for field in given if field.bits is None), key=lambda field: field.offset)
+    for member, following in pairwise(whole):
+        if following.offset < member.offset + (size_of(member.type) or 0):
+            raise TypeError(
+                f"{typename}: {member.name} and {following.name} are members of a union; give one of them"
+            )
 
 
 def as_struct(record: RecordType, typename: str, value: object) -> object:

@@ -53,6 +53,18 @@ def test_a_path_stands_for_a_list_of_it(source: Path, tmp_path: Path) -> None:
     assert made.declare == ("int f(int)",)
 
 
+def test_a_header_may_lie_in_a_directory_of_include(source: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "regs.h").touch()
+    directories = [tmp_path / "one", tmp_path / "two"]
+    made = Sources.of("regs.h", include=directories, headers="regs.h")
+    assert (made.files, made.headers) == ((tmp_path / "one" / "regs.h",),) * 2
+    with pytest.raises(ConfigurationError, match=r"there is no file g\.h") as caught:
+        Sources.of(source, include=directories, headers="g.h")
+    assert "name its directory in include" in str(caught.value)
+
+
 def test_an_open_quote_is_told(source: Path) -> None:
     with pytest.raises(ConfigurationError, match="No closing quotation"):
         Sources.of(source, flags="-DX='a")

@@ -198,3 +198,15 @@ def test_bit_fields_of_a_member_without_a_name_lie_where_it_lies() -> None:
     made = make_struct(OUTER, "outer", {"first": -1, "low": 5, "high": 9})
     assert bytes_of(made) == b"\xff" * 4 + (5 | 9 << 3).to_bytes(4, "little")
     assert (made.first, made.low, made.high) == (-1, 5, 9)
+
+
+def test_of_a_union_one_member_is_given() -> None:
+    halves = RecordType("struct", "", 4, complete=True, fields=(Field("x", CHAR, 0), Field("y", CHAR, 1)))
+    either = RecordType("union", "", 4, complete=True, fields=(Field("w", INT, 0), Field("", halves, 0)))
+    record = RecordType(
+        "struct", "reg", 8, complete=True, fields=(Field("", either, 0), Field("last", INT, 4))
+    )
+    made = make_struct(record, "struct reg", {"x": 1, "y": 2, "last": 3})
+    assert (made.w, made.last) == (0x201, 3)
+    with pytest.raises(TypeError, match="struct reg: w and y are members of a union; give one of them"):
+        make_struct(record, "struct reg", {"w": 1, "y": 2})
