@@ -46,6 +46,15 @@ static const char *restore_core(void)
 	return NULL;
 }
 
+#else
+
+static const char *restore_core(void)
+{
+	return NULL;
+}
+
+#endif
+
 void minrpc_port_restore_init(void)
 {
 #if defined(CONFIG_CPU_CORTEX_M_HAS_VTOR)
@@ -54,21 +63,6 @@ void minrpc_port_restore_init(void)
 	unlocked = irq_lock();
 	irq_unlock(unlocked);
 }
-
-#else
-
-static const char *restore_core(void)
-{
-	return NULL;
-}
-
-void minrpc_port_restore_init(void)
-{
-	unlocked = irq_lock();
-	irq_unlock(unlocked);
-}
-
-#endif
 
 const char *minrpc_port_restore(void *context, bool all)
 {
