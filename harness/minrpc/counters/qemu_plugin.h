@@ -48,8 +48,7 @@ struct qemu_plugin_hwaddr;
 
 typedef void (*qemu_plugin_udata_cb)(unsigned int vcpu, void *userdata);
 
-void qemu_plugin_register_vcpu_tb_trans_cb(
-	REGISTERED_BY(CALLED_WITH(struct qemu_plugin_tb *tb)));
+void qemu_plugin_register_vcpu_tb_trans_cb(REGISTERED_BY(CALLED_WITH(struct qemu_plugin_tb *tb)));
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn, qemu_plugin_udata_cb cb,
 					    enum qemu_plugin_cb_flags flags, void *userdata);
 typedef void (*qemu_plugin_mem_cb)(unsigned int vcpu, qemu_plugin_meminfo_t info, uint64_t address,

@@ -319,7 +319,8 @@ def make_struct(
     if not record.complete:
         raise TypeError(f"{typename} is incomplete: its members are not known in the compiled files")
     made = StructValue(record, typename=typename)
-    names = [field.name for field in flat_fields(record) if field.name]
+    members = [field for field in flat_fields(record) if field.name]
+    names = [member.name for member in members]
     if len(ordered) > (1 if record.kind == "union" else len(names)):
         raise TypeError(f"{typename} has {len(names)} members, {', '.join(names)}; got {len(ordered)} values")
     given = dict(zip(names, ordered, strict=False))
@@ -334,7 +335,7 @@ def make_struct(
             setattr(made, name, value)
         except AttributeError as error:
             raise TypeError(str(error)) from None
-    _refuse_both_of_a_union(typename, [field for field in flat_fields(record) if field.name in given])
+    _refuse_both_of_a_union(typename, [member for member in members if member.name in given])
     return made
 
 

@@ -65,8 +65,9 @@ int get(void)
 	c = ring[tail];
 	tail = (tail + 1) & 7;
 	left = count;
-	__asm__ volatile("" : "+r"(left)); /* GCC 16 would make one instruction of both for an x86 */
-	count = left - 1; /* lost */
+	__asm__ volatile(""
+			 : "+r"(left)); /* GCC 16 would make one instruction of both for an x86 */
+	count = left - 1;               /* lost */
 	return c;
 }
 

@@ -52,11 +52,11 @@ static uint32_t calls(uint32_t rounds)
 
 #if defined(__ARM_ARCH_7M__) || defined(__ARM_ARCH_7EM__)
 /* Timer 0 of CMSDK, on MPS2 boards: SysTick is the clock of measurements. */
-#define TIMER ((volatile uint32_t *)0x40000000U)
-#define VTOR  (*(volatile uint32_t *)0xe000ed08U)
+#define TIMER    ((volatile uint32_t *)0x40000000U)
+#define VTOR     (*(volatile uint32_t *)0xe000ed08U)
 #define MPU_CTRL (*(volatile uint32_t *)0xe000ed94U)
-#define NVIC  ((volatile uint32_t *)0xe000e100U)
-#define IRQ   8U
+#define NVIC     ((volatile uint32_t *)0xe000e100U)
+#define IRQ      8U
 
 static volatile uint32_t vectors[64] __attribute__((aligned(256)));
 
