@@ -7,6 +7,7 @@ import ctypes
 import gzip
 import io
 import tarfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,10 @@ from minrpc_models.plan import ModelPlan
 from tests.models import mlf_archive, waveforms
 from tests.models.test_export import compiled
 
-NETWORK = waveforms.trained(50)
+
+@cache
+def network() -> waveforms.Network:
+    return waveforms.trained(50)
 
 
 def check(plan: ModelPlan, directory: Path, name: str = "net") -> None:
@@ -28,12 +32,12 @@ def check(plan: ModelPlan, directory: Path, name: str = "net") -> None:
     scores = np.zeros((1, waveforms.CLASSES), np.float32)
     inputs, outputs = (ctypes.c_void_p * 1)(signals.ctypes.data), (ctypes.c_void_p * 1)(scores.ctypes.data)
     assert getattr(library, f"tvmgen_{name}_run")(inputs, outputs) == 0
-    np.testing.assert_allclose(scores, NETWORK.scores(signals), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(scores, network().scores(signals), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("version", [5, 6, 7])
 def test_a_graph(version: int, tmp_path: Path) -> None:
-    plan = read_mlf(mlf_archive.write_graph(tmp_path / "net.tar", NETWORK, version), "net")
+    plan = read_mlf(mlf_archive.write_graph(tmp_path / "net.tar", network(), version), "net")
     assert [(name, tensor.shape) for name, tensor in plan.inputs] == [("x", (1, 1, waveforms.SAMPLES))]
     assert [operator.function for operator in plan.operators] == [mlf_archive.FIRST, mlf_archive.SECOND]
     assert [operator.workspace for operator in plan.operators] == [
@@ -42,7 +46,7 @@ def test_a_graph(version: int, tmp_path: Path) -> None:
     ]
     assert plan.storages == (4 * waveforms.HIDDEN,)
     assert plan.constant_bytes == sum(
-        item.nbytes for item in (NETWORK.w1, NETWORK.b1, NETWORK.w2, NETWORK.b2)
+        item.nbytes for item in (network().w1, network().b1, network().w2, network().b2)
     )
     check(plan, tmp_path)
 
@@ -76,7 +80,7 @@ def test_nodes_with_two_outputs_and_storages_that_tensors_share(tmp_path: Path) 
     ids=lambda form: " ".join(form),
 )
 def test_aot(version: int, form: dict[str, Any], tmp_path: Path) -> None:
-    plan = read_mlf(mlf_archive.write_aot(tmp_path / "net.tar", NETWORK, version, **form), "net")
+    plan = read_mlf(mlf_archive.write_aot(tmp_path / "net.tar", network(), version, **form), "net")
     assert [name for name, _ in plan.inputs] == [form.get("field", "x")]
     assert [name for name, _ in plan.outputs] == ["output"]
     check(plan, tmp_path)
@@ -84,19 +88,19 @@ def test_aot(version: int, form: dict[str, Any], tmp_path: Path) -> None:
 
 def test_aot_of_the_name_that_it_has_in_its_archive(tmp_path: Path) -> None:
     """Both the archive and the library have a function tvmgen_default_run."""
-    plan = read_mlf(mlf_archive.write_aot(tmp_path / "default.tar", NETWORK, 6), "default")
+    plan = read_mlf(mlf_archive.write_aot(tmp_path / "default.tar", network(), 6), "default")
     check(plan, tmp_path, "default")
 
 
 def test_what_takes_devices_is_refused(tmp_path: Path) -> None:
-    path = mlf_archive.write_aot(tmp_path / "net.tar", NETWORK, devices=True)
+    path = mlf_archive.write_aot(tmp_path / "net.tar", network(), devices=True)
     with pytest.raises(ModelError, match=r"net\.tar: tvmgen_default_run takes devices"):
         read_mlf(path, "net")
 
 
 def test_other_versions_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="has version 4; versions 5 to 7 are read"):
-        read_mlf(mlf_archive.write_graph(tmp_path / "net.tar", NETWORK, 4), "net")
+        read_mlf(mlf_archive.write_graph(tmp_path / "net.tar", network(), 4), "net")
 
 
 def test_what_is_no_archive(tmp_path: Path) -> None:
@@ -120,7 +124,7 @@ def test_what_is_no_archive(tmp_path: Path) -> None:
     ],
 )
 def test_files_that_are_damaged(file: str, content: bytes, tmp_path: Path) -> None:
-    whole, path = mlf_archive.write_graph(tmp_path / "whole.tar", NETWORK, 7), tmp_path / "net.tar"
+    whole, path = mlf_archive.write_graph(tmp_path / "whole.tar", network(), 7), tmp_path / "net.tar"
     with tarfile.open(whole) as source, tarfile.open(path, "w") as archive:
         for member in source.getmembers():
             stream = source.extractfile(member)
@@ -132,7 +136,7 @@ def test_files_that_are_damaged(file: str, content: bytes, tmp_path: Path) -> No
 
 
 def test_an_archive_that_is_cut(tmp_path: Path) -> None:
-    whole, path = mlf_archive.write_graph(tmp_path / "whole.tar", NETWORK, 7), tmp_path / "net.tar"
+    whole, path = mlf_archive.write_graph(tmp_path / "whole.tar", network(), 7), tmp_path / "net.tar"
     data = gzip.compress(whole.read_bytes())
     for size in (len(data) // 4, len(data) // 2):
         path.write_bytes(data[:size])
@@ -142,7 +146,7 @@ def test_an_archive_that_is_cut(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [0, 8, 30, 100])
 def test_weights_that_are_cut(size: int) -> None:
-    data = mlf_archive.params({"p0": NETWORK.w1, "p1": NETWORK.b1})
-    np.testing.assert_array_equal(read_params(data, "net")["p1"], NETWORK.b1)
+    data = mlf_archive.params({"p0": network().w1, "p1": network().b1})
+    np.testing.assert_array_equal(read_params(data, "net")["p1"], network().b1)
     with pytest.raises(ModelError, match="the weights in net can't be read"):
         read_params(data[:size], "net")

@@ -162,7 +162,9 @@ def test_vectors_take_fewer_instructions_than_scalars(
     assert vector < scalar / 4
 
 
-@pytest.mark.parametrize("name", ["bare_mps2_an385", "bare_rv32", slow("bare_microbit"), slow("rtl_ibex")])
+@pytest.mark.parametrize(
+    "name", ["bare_mps2_an385", slow("bare_rv32"), slow("bare_microbit"), slow("rtl_ibex")]
+)
 def test_zeros_in_sections_of_other_names_are_not_in_the_heap(name: str, tmp_path: Path) -> None:
     """picolibc's linker script begins the heap behind .bss, where the linker puts such sections, too."""
     section = '__asm__(".section {0},\\"aw\\",%nobits\\n{1}: .space 600\\n.text");\nextern char {1}[];\n'
@@ -181,7 +183,13 @@ def test_zeros_in_sections_of_other_names_are_not_in_the_heap(name: str, tmp_pat
     assert found["__data_start"] <= found["seven"] < found["__data_end"]
 
 
-@pytest.mark.parametrize("options", [("ERROR_TEXTS",), tuple(OPTIONS)], ids=["texts", "all"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(("ERROR_TEXTS",), id="texts", marks=pytest.mark.slow),
+        pytest.param(tuple(OPTIONS), id="all"),
+    ],
+)
 def test_firmware_without_options_calls_and_fails_with_a_reason(options: tuple[str, ...]) -> None:
     off = [f"-DMINRPC_{name}=OFF" for name in options if name != "TESTING"]
     with open_device(target_of("bare_mps2_an385").changed(cmake_options=off)) as device:

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from minrpc import (
-    ConfigurationError,
     DeadlineError,
     EmulatorExitedError,
     SessionTerminatedError,
@@ -73,11 +72,6 @@ def test_semihosting(name: str) -> None:
         assert device.system_lib()["testing.count"]() == 1
 
 
-def test_semihosting_over_a_socket_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="semihosting goes over a pseudo-terminal"):
-        start(replace(target_over("semihosting", "bare_mps2_an385"), link="socket"))
-
-
 @pytest.fixture
 def rtt_link(tmp_path: Path) -> Iterator[str]:
     """The URL of a Cortex-M3 in QEMU whose program speaks RTT."""
@@ -112,8 +106,3 @@ def test_rtt(rtt_link: str) -> None:
         with pytest.raises(DeadlineError):
             endless(1_000)
         assert device.system_lib()["testing.count"]() == 1
-
-
-def test_rtt_in_qemu_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="bare_mps2_an385 speaks RTT, and QEMU has no debug probe"):
-        start(target_over("rtt", "bare_mps2_an385"))

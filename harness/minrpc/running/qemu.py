@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.counters import QemuCounters, step_after_refusal
-from minrpc.errors import ConfigurationError, HarnessError, QemuMissingError
+from minrpc.errors import HarnessError, QemuMissingError
 from minrpc.firmware.firmware import Firmware
 from minrpc.host.deadline import Deadline, ProcessClock
 from minrpc.host.process import TextTail, output_tail, spawn
@@ -47,9 +47,6 @@ def start_qemu(
 ) -> RunningDevice:
     """Run `firmware` in QEMU; see `start`."""
     argv = machine(firmware)
-    if firmware.platform.firmware_link == "semihosting" and firmware.target.link != "pty":
-        message = f"{firmware.platform.name}: semihosting goes over a pseudo-terminal"
-        raise ConfigurationError(message, next_step='leave out link = "socket"')
     with ExitStack() as undo:
         pair = open_pair(firmware.target.link)
         undo.callback(pair.close)

@@ -43,31 +43,25 @@ def start(
     target = what.target if isinstance(what, Firmware) else what
     if why_nothing_starts() and not target.attached:
         raise MissingError(why_nothing_starts(), stage="start", next_step=WHAT_HELPS)
-    if isinstance(what, Firmware):
-        return _launch(what, counters, total)
-    if what.attached:
-        return _attach(what)
-    if what.elf is not None:
-        raise elf_without_port()
-    return _launch(build(what), counters, total)
+    if isinstance(what, Target):
+        if what.attached:
+            return _attach(what)
+        if what.elf is not None:
+            raise elf_without_port()
+    _check_startable(target, counters)
+    return _launch(what if isinstance(what, Firmware) else build(what), counters, total)
 
 
-def _launch(firmware: Firmware, counters: QemuCounters | None, total: Deadline | None) -> RunningDevice:
-    target = firmware.target
+def _check_startable(target: Target, counters: QemuCounters | None) -> None:
+    """Raises ConfigurationError if a firmware of the target can't be started here; needs no build."""
     platform = target.platform
     if target.wave is not None and platform.starts != "rtl":
         step = "name an RTL platform: rtl_ibex"
         raise ConfigurationError(f"{platform.name} is not RTL: it has no waveform", next_step=step)
     core_or_reason(platform)  # A wrong name is refused even if nothing is counted.
     if platform.starts == "qemu":
-        if platform.firmware_link == "rtt":
-            step = "attach to it through a debug probe's server: --serial-port socket://HOST:PORT"
-            raise ConfigurationError(
-                f"{platform.name} speaks RTT, and QEMU has no debug probe", next_step=step
-            )
-        if counters is None and target.counters:
-            counters = all_counters(firmware)
-        return start_qemu(firmware, _icount(firmware), counters, _check(firmware), total)
+        _check_link(target)
+        return
     if target.check is not None:
         raise _unchecked(platform.name)
     if counters is not None or target.counters:
@@ -78,15 +72,37 @@ def _launch(firmware: Firmware, counters: QemuCounters | None, total: Deadline |
     if platform.starts == "rtl":
         if target.timing not in (None, "exact"):
             raise ConfigurationError(f"{platform.name} counts the core's cycles: its timing is exact")
-        return start_rtl(firmware)
+        return
     if target.timing == "exact":
         raise ConfigurationError(f"{platform.name} does not run under QEMU: its times can't be exact")
-    if platform.starts == "process":
-        return start_process(firmware)
-    raise ConfigurationError(
-        f"{platform.name} is a board and can't be started from here",
-        next_step="flash it, connect it, and name its port with --serial-port",
-    )
+    if platform.starts != "process":
+        raise ConfigurationError(
+            f"{platform.name} is a board and can't be started from here",
+            next_step="flash it, connect it, and name its port with --serial-port",
+        )
+
+
+def _check_link(target: Target) -> None:
+    """Raises ConfigurationError if QEMU has nothing at the other end of the firmware's link."""
+    platform = target.platform
+    if platform.firmware_link == "rtt":
+        step = "attach to it through a debug probe's server: --serial-port socket://HOST:PORT"
+        raise ConfigurationError(f"{platform.name} speaks RTT, and QEMU has no debug probe", next_step=step)
+    if platform.firmware_link == "semihosting" and target.link != "pty":
+        raise ConfigurationError(
+            f"{platform.name}: semihosting goes over a pseudo-terminal",
+            next_step='leave out link = "socket"',
+        )
+
+
+def _launch(firmware: Firmware, counters: QemuCounters | None, total: Deadline | None) -> RunningDevice:
+    target = firmware.target
+    starts = target.platform.starts
+    if starts == "qemu":
+        if counters is None and target.counters:
+            counters = all_counters(firmware)
+        return start_qemu(firmware, _icount(firmware), counters, _check(firmware), total)
+    return start_rtl(firmware) if starts == "rtl" else start_process(firmware)
 
 
 def _check(firmware: Firmware) -> MemoryCheck | None:

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from minrpc import (
@@ -389,6 +389,24 @@ def test_a_board_is_not_started_from_here(posix: Firmware) -> None:
     with pytest.raises(ConfigurationError, match="my_board is a board") as caught:
         start(of_platform(posix, board))
     assert "--serial-port" in caught.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "text"),
+    [
+        ("bare_mps2_an385", {"firmware_link": "rtt"}, "QEMU has no debug probe"),
+        ("bare_mps2_an385", {"firmware_link": "semihosting"}, "goes over a pseudo-terminal"),
+        ("bare_mps2_an385", {"core": "m33a"}, "m33a"),
+        ("posix", {"starts": "board"}, "is a board"),
+    ],
+)
+def test_what_can_not_start_is_refused_before_it_is_built(
+    name: str, changes: dict[str, Any], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(sys.modules[start.__module__], "build")
+    target = Target.named(name, link="socket")
+    with pytest.raises(ConfigurationError, match=text):
+        start(replace(target, platform=replace(target.platform, **changes)))
 
 
 def test_a_link_by_path_can_not_be_a_socket(posix: Firmware) -> None:
