@@ -41,11 +41,6 @@ class LineTable:
         ]
 
 
-def line_in(unit: CompileUnit, address: int) -> Line | None:
-    """The source line of the code at `address` if the unit has that code."""
-    return LineTable([unit]).at(address)
-
-
 def source_path(root: str, *parts: str) -> str:
     """The whole path of a source. root: the directory in which the compiler ran."""
     return posixpath.normpath(posixpath.join(root, *parts))

@@ -14,13 +14,14 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from elftools.dwarf.aranges import ARanges
 from elftools.dwarf.compileunit import CompileUnit
 from elftools.dwarf.die import DIE
 from elftools.dwarf.dwarfinfo import DWARFInfo
 from elftools.elf.elffile import ELFFile
 
 from minrpc.program.elf import FUNCTION, GLOBAL, HIDDEN, LOCAL, UNDEFINED, WEAK, Elf, Symbol
-from minrpc.program.lines import Line, LineTable, line_in
+from minrpc.program.lines import Line, LineTable
 from minrpc.program.reading import reads
 from minrpc.program.walking import below, children
 
@@ -57,6 +58,7 @@ class Program:
         self.elf = Elf(content, name)
         self.machine = self.elf.machine
         self._units: dict[int, Declarations] = {}
+        self._tables: dict[int, LineTable] = {}
         self._returns: dict[str, list[int]] = {}
         # pyelftools seeks and reads in two steps, and threads share a program.
         self._reading = RLock()
@@ -146,7 +148,13 @@ class Program:
     def line_at(self, address: int) -> Line | None:
         """The source line of the code at `address`; reads only its unit if there is a table of units."""
         with self._reading:
-            return next((line for unit in self._units_at(address) if (line := line_in(unit, address))), None)
+            units = self._units_at(address)
+            return next((line for unit in units if (line := self._table_of(unit).at(address))), None)
+
+    def _table_of(self, unit: CompileUnit) -> LineTable:
+        if unit.cu_offset not in self._tables:
+            self._tables[unit.cu_offset] = LineTable([unit])
+        return self._tables[unit.cu_offset]
 
     @cached_property
     def contents(self) -> Sequence[tuple[int, bytes]]:
@@ -212,9 +220,12 @@ class Program:
         """The unit that has the code at `address`; all units if there is no table of them."""
         if self._dwarf is None:
             return iter(())
-        table = self._dwarf.get_aranges()
-        offset = None if table is None else table.cu_offset_at_addr(address)
+        offset = None if self._aranges is None else self._aranges.cu_offset_at_addr(address)
         return self._dwarf.iter_CUs() if offset is None else iter([self._dwarf.get_CU_at(offset)])
+
+    @cached_property
+    def _aranges(self) -> ARanges | None:
+        return None if self._dwarf is None else self._dwarf.get_aranges()
 
     def _declarations_at(self, address: int) -> Iterator[Declarations]:
         from minrpc.program.debug_info import declarations_of

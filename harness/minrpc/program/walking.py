@@ -7,8 +7,14 @@ pyelftools follows a reference back to an earlier sibling for ever.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
+from weakref import WeakKeyDictionary
 
 from elftools.dwarf.die import DIE
+
+# Ends of entries without DW_AT_sibling, whose children had to be walked: compilers leave it out for the last
+# entry of a list, and each entry above would walk the list again.
+_ENDS: Final[WeakKeyDictionary[DIE, int]] = WeakKeyDictionary()
 
 
 def children(die: DIE) -> Iterator[DIE]:
@@ -54,7 +60,9 @@ def _end(die: DIE) -> int:
         return int(die.offset + die.size)
     if "DW_AT_sibling" in die.attributes:
         return int(die.get_DIE_from_attribute("DW_AT_sibling").offset)
-    end = die.offset + die.size
-    for child in children(die):
-        end = _end(child)
-    return int(end) + 1  # The list of children ends by a byte of 0.
+    if (end := _ENDS.get(die)) is None:
+        end = die.offset + die.size
+        for child in children(die):
+            end = _end(child)
+        end = _ENDS[die] = int(end) + 1  # The list of children ends by a byte of 0.
+    return end
