@@ -22,9 +22,9 @@ class MapLoader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types.
 
 
 def read_map(path: Path) -> tuple[str, list[dict[str, Any]]]:
-    """The file's text, and its entries. Raises ConfigurationError, which names the entry."""
+    """The text with its own line ends, and the entries. Raises ConfigurationError, which names the entry."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_bytes().decode()
         document = yaml.load(text, MapLoader)
     except OSError as error:
         raise ConfigurationError(f"the hardware map {path} can't be read: {error.strerror}") from error

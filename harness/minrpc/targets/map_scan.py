@@ -18,6 +18,10 @@ from minrpc.targets.map_file import MapLoader
 from minrpc.transport.ports import by_id, interface_in, interface_of, matches
 
 UNKNOWN: Final = "unknown"
+_ANEW: Final = (
+    "the map is written anew, without its comments, anchors and line breaks: "
+    "values of it can't be changed in their places"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,10 @@ def scan(ports: Sequence[ListPortInfo], text: str = "", entries: Sequence[dict[s
     new = [_entry(port) for port in usb if _device(port) not in taken]
     wanted = [entry | change for entry, change in zip(entries, changes, strict=True)] + new
     names = [str(entry.get("serial")) for entry in wanted if entry.get("platform") == UNKNOWN]
-    return MapScan(_written(text, entries, changes, new, wanted), tuple(names), tuple(notes))
+    written, anew = _written(text, entries, changes, new, wanted)
+    if anew:
+        notes.append(_ANEW)
+    return MapScan(written, tuple(names), tuple(notes))
 
 
 def _entry(port: ListPortInfo) -> dict[str, Any]:
@@ -141,40 +148,68 @@ def _written(
     changes: Sequence[dict[str, Any]],
     new: Sequence[dict[str, Any]],
     wanted: Sequence[dict[str, Any]],
-) -> str:
-    """The wanted map: `text` with changed values, or all anew where the text can't be changed that way."""
-    fresh: str = yaml.safe_dump(list(wanted), sort_keys=False, allow_unicode=True)
+) -> tuple[str, bool]:
+    """The wanted map: `text` with changed values, or all anew where the text can't be changed that way.
+
+    True if it is all anew.
+    """
     if not entries:
-        return fresh
+        return _dumped(wanted), False
     root = yaml.compose(text, yaml.SafeLoader)
-    end = root.end_mark.index
-    added = yaml.safe_dump(list(new), sort_keys=False, allow_unicode=True) if new else ""
-    added = textwrap.indent(added, " " * root.start_mark.column)
-    edits = {(end, end, added if text[:end].endswith("\n") else f"\n{added}")} if new else set()
+    edits = set(_added(text, root, new)) if new else set()
     for node, entry, change in zip(root.value, entries, changes, strict=True):
-        edits |= set(_edits(node, entry, change))
+        edits |= set(_edits(text, node, entry, change))
+    edited, line_end = text, "\r\n" if "\r\n" in text else "\n"
     for first, last, value in sorted(edits, reverse=True):
-        text = f"{text[:first]}{value}{text[last:]}"
+        edited = edited[:first] + value.replace("\n", line_end) + edited[last:]
     try:
-        return text if yaml.load(text, MapLoader) == wanted else fresh
+        in_place = yaml.load(edited, MapLoader) == wanted
     except yaml.YAMLError:
-        return fresh
+        in_place = False
+    return (edited, False) if in_place else (_dumped(wanted), True)
+
+
+def _dumped(entries: Sequence[dict[str, Any]]) -> str:
+    return str(yaml.safe_dump(list(entries), sort_keys=False, allow_unicode=True))
+
+
+def _in_a_line(value: object) -> str:
+    """The value as it can stand anywhere in a map's text."""
+    text: str = yaml.safe_dump(
+        value, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10**6
+    )
+    return text.removesuffix("...\n").strip()
+
+
+def _added(
+    text: str, root: yaml.SequenceNode, new: Sequence[dict[str, Any]]
+) -> Iterator[tuple[int, int, str]]:
+    """The range behind the last entry, and the new entries."""
+    if root.flow_style:
+        end = root.value[-1].end_mark.index
+        yield end, end, "".join(f", {_in_a_line(entry)}" for entry in new)
+        return
+    end = root.end_mark.index
+    added = textwrap.indent(_dumped(new), " " * root.start_mark.column)
+    yield end, end, added if text[:end].endswith("\n") else f"\n{added}"
 
 
 def _edits(
-    node: yaml.MappingNode, entry: Mapping[str, Any], change: Mapping[str, Any]
+    text: str, node: yaml.MappingNode, entry: Mapping[str, Any], change: Mapping[str, Any]
 ) -> Iterator[tuple[int, int, str]]:
     """Ranges of the text, and their new values; a key that is not there becomes the first."""
     places = {key.value: (key, value) for key, value in node.value}
     for name, value in change.items():
         if entry.get(name) == value:
             continue
-        text = yaml.safe_dump(value, width=10**6).removesuffix("...\n").strip()
+        new = _in_a_line(value)
         if name in places:
             _, old = places[name]
             first, last = old.start_mark.index, old.end_mark.index
-            yield first, last, f" {text}" if first == last else text
+            # A folded text ends with its last line.
+            line_end = "\n" if text[first:last].endswith("\n") else ""
+            yield first, last, f" {new}" if first == last else f"{new}{line_end}"
         else:
             first = node.value[0][0].start_mark
             after = ", " if node.flow_style else f"\n{' ' * first.column}"
-            yield first.index, first.index, f"{name}: {text}{after}"
+            yield first.index, first.index, f"{name}: {new}{after}"

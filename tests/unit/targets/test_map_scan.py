@@ -141,6 +141,41 @@ def test_each_way_to_write_a_map(text: str) -> None:
         }
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "- id: A\r\n  serial: /dev/x # why\r\n",
+            "- connected: true\r\n  id: A\r\n  serial: /dev/ttyACM1 # why\r\n",
+        ),
+        (
+            "# why\n- id: A\n  serial: >-\n    /dev/x\n  connected: true\n",
+            "# why\n- id: A\n  serial: /dev/ttyACM1\n  connected: true\n",
+        ),
+        (
+            "[{id: A, serial: /dev/x, connected: true}] # why\n",
+            "[{id: A, serial: /dev/ttyACM1, connected: true}] # why\n",
+        ),
+    ],
+    ids=["CRLF", "folded", "flow"],
+)
+def test_a_text_is_changed_in_its_places(text: str, expected: str) -> None:
+    result = rescan(text, port(1, "A"))
+    assert (result.text, result.notes) == (expected, ())
+    more = rescan(text, port(1, "A"), port(2, "B", "1-2:1.0"))
+    assert "# why" in more.text
+    assert more.text.count("\r\n") == (more.text.count("\n") if "\r" in text else 0)
+    assert yaml.load(more.text, MapLoader)[1]["serial"] == "/dev/ttyACM2"
+
+
+def test_a_text_that_can_not_be_changed_in_its_places_is_told() -> None:
+    result = rescan("- id: A\n  serial: &p /dev/x  # why\n  notes: *p\n", port(1, "A"))
+    entry = {"id": "A", "serial": "/dev/ttyACM1", "notes": "/dev/x", "connected": True}
+    assert yaml.safe_load(result.text) == [entry]
+    (note,) = result.notes
+    assert "written anew, without its comments" in note
+
+
 def test_a_map_that_the_shell_emptied(tmp_path: Path) -> None:
     (tmp_path / "map.yml").touch()
     with pytest.raises(Exception, match="is empty") as caught:
