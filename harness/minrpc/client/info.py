@@ -123,6 +123,10 @@ class DeviceInfo:
             raise DialectError(f"the device's info has {len(answer)} bytes, expected {max(end, _FIXED.size)}")
         numbers = _FIXED.unpack_from(answer)[_HEAD_FIELDS:]
         ticks_hz, coarse_hz, ticks, coarse = numbers[-4:]
+        if not ticks_hz or not 0 < bits <= 64:
+            raise DialectError(
+                f"the device's info has a clock of {bits} bits that counts {ticks_hz} a second"
+            )
         texts = answer[options_at : options_at + options_size].decode("ascii", "backslashreplace").split(",")
         board = next((text for text in texts if text.startswith(_BOARD)), "")
         return cls(

@@ -69,3 +69,10 @@ def test_too_short_an_answer_is_refused(size: int) -> None:
 def test_an_older_firmware_is_named() -> None:
     with pytest.raises(DialectError, match="has version 3, expected 4"):
         DeviceInfo.parse(answer(version=3))
+
+
+@pytest.mark.parametrize(("at", "size"), [(14, 2), (72, 8)])
+def test_a_clock_without_a_rate_or_bits_is_refused(at: int, size: int) -> None:
+    content = answer()
+    with pytest.raises(DialectError, match=r"a clock of (0|64) bits that counts (0|100) a second"):
+        DeviceInfo.parse(content[:at] + bytes(size) + content[at + size :])
