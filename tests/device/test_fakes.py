@@ -332,6 +332,26 @@ def test_inline_functions_of_a_header(load: Load, flags: str) -> None:
         _ = both["clamp"]
 
 
+@pytest.mark.parametrize("flags", ["-O3", "-O0"])
+def test_inline_functions_without_static(load: Load, flags: str, tmp_path: Path) -> None:
+    """C99 leaves their code to one source; where there is none, the header's is taken."""
+    header, source = tmp_path / "scale.h", tmp_path / "scale.c"
+    header.write_text("inline int twice(int x) { return 2 * x; }\n")
+    source.write_text(
+        '#include "scale.h"\nextern int twice(int);\nint four(int x) { return twice(twice(x)); }\n'
+    )
+    assert load(header, flags=flags)["twice"](4) == 8
+    both = load(source, header, flags=flags)
+    assert (both["twice"](4), both["four"](1)) == (8, 4)
+    with pytest.raises(
+        ConfigurationError, match=r"twice is inline in scale\.c: callers have a copy"
+    ) as caught:
+        load(source, flags=flags, replace={"twice": lambda x: 7})
+    assert '["inline="]' in caught.value.next_step
+    replaced = load(source, header, flags=flags, replace={"twice": lambda x: 7}, defines=["inline="])
+    assert (replaced["four"](1), replaced["twice"](1)) == (7, 7)
+
+
 @pytest.mark.parametrize("flags", ["-O3", *(pytest.param(f, marks=pytest.mark.slow) for f in ("-O0", "-Os"))])
 def test_static_functions(load: Load, flags: str) -> None:
     lib = load(SENSOR, FRAME, flags=flags, statics=True)

@@ -34,10 +34,11 @@ from minrpc.library.absent import ENDINGS, nowhere
 from minrpc.library.reachable import forget_objects, needing
 from minrpc.library.stack_bound import FLAG, parse_graphs, stack_frames
 from minrpc.library.statics import (
-    KEEP_ALWAYS_INLINE,
+    KEEP_INLINE,
     KEEP_STATICS,
     callable_statics,
     static_functions,
+    weakened,
     with_global_symbols,
 )
 from minrpc.library.thunks import callable_functions, thunk_name, thunk_source
@@ -522,7 +523,10 @@ def compile_file(source: Path, sources: Sources, toolset: Toolset) -> CompiledFi
         return CompiledFile(source, None)
     command = _command(source, sources, toolset)
     if source.suffix in _HEADER:
-        source = kept_file(f"{source.name}.c", f'#include "{source}"\n'.encode())
+        made = (
+            _compiled(command, kept_file(f"{source.name}.c", f'#include "{source}"\n'.encode())) / "source.o"
+        )
+        return CompiledFile(weakened(made, toolset), made)
     made = _compiled(command, source) / "source.o"
     return CompiledFile(made, made)
 
@@ -540,7 +544,7 @@ def _command(source: Path, sources: Sources, toolset: Toolset) -> list[str]:
     command = [toolset.cxx if cxx else toolset.compiler, *toolset.code_flags, "-g"]
     command += _CXX_FLAGS if cxx else ()
     command += KEEP_STATICS if sources.has_statics(source) else ()
-    command += KEEP_ALWAYS_INLINE if source.suffix in _HEADER else ()
+    command += KEEP_INLINE if source.suffix in _HEADER else ()
     command += [f"-D{define}" for define in sources.defines]
     command += [f"-I{directory}" for directory in (*sources.include, source.parent)]
     for header in () if assembler else (*_weak(sources.replaced), *sources.headers):

@@ -21,7 +21,7 @@ from minrpc.names import did_you_mean, listed, near_or_all
 from minrpc.program import read_program
 from minrpc.program.c_types import FunctionDeclaration
 from minrpc.program.elf import GLOBAL, OBJECT, UNDEFINED
-from minrpc.program.objects import elves_of
+from minrpc.program.objects import elves_of, inlined_functions
 
 FakesGiven: TypeAlias = Mapping[str, FakeAnswer | Fake] | Literal["zero"]
 
@@ -165,6 +165,11 @@ def _require_replaceable(compiled: Compiled, name: str) -> None:
                 raise _not_replaceable(
                     f"{name} was not compiled here from C, so calls in its own file may not be redirected",
                     "load without the file that defines it, and give the function to fakes=",
+                )
+            if name in inlined_functions(elf):
+                raise _not_replaceable(
+                    f"{name} is inline in {compiled.name}: callers have a copy of its code",
+                    'leave out `inline`, for instance by defines=["inline="]; or replace its callers',
                 )
     if known is None:
         raise _unknown(compiled, name)

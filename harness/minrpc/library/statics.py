@@ -19,8 +19,9 @@ from minrpc.program.elf import FUNCTION, LOCAL, Symbol
 
 KEEP_STATICS: Final = ("-fkeep-static-functions", "-fkeep-inline-functions")
 """The compiler then keeps the code of each function, with the calling convention of its declaration."""
-KEEP_ALWAYS_INLINE: Final = ("-Dalways_inline=unused", "-D__always_inline__=__unused__")
-"""No option keeps the code of functions with this attribute: they get another one, which exists, too."""
+KEEP_INLINE: Final = ("-Dalways_inline=unused", "-D__always_inline__=__unused__", "-fgnu89-inline")
+"""No option keeps the code of functions with this attribute: they get another one, which exists, too. Inline
+functions without `static` have code by the rule of before C99."""
 _HEADERS: Final = (".h", ".hh", ".hpp", ".hxx", ".H")
 _SYMBOL: Final = "minrpc.static"
 
@@ -99,13 +100,27 @@ def with_global_symbols(
     if elf is None or not functions:
         return path
     sections = elf.sections
-    added = [
-        f"--add-symbol={symbol}={sections[function.symbol.section].name}:{function.symbol.value},function,global"
-        for function, symbol in zip(functions, symbols, strict=True)
-    ]
-    key = hashlib.sha256(b"\0".join([elf.content, *(word.encode() for word in added)])).hexdigest()[:32]
+    return _copied(
+        path,
+        elf,
+        [
+            f"--add-symbol={symbol}={sections[function.symbol.section].name}:{function.symbol.value},function,global"
+            for function, symbol in zip(functions, symbols, strict=True)
+        ],
+        toolset,
+    )
+
+
+def weakened(path: Path, toolset: Toolset) -> Path:
+    """A copy of the object whose definitions give way to others: a source may define a header's functions."""
+    return _copied(path, Elf(path.read_bytes(), path.name), ["--weaken"], toolset)
+
+
+def _copied(path: Path, elf: Elf, options: Sequence[str], toolset: Toolset) -> Path:
+    """The copy of an object that objcopy makes."""
+    key = hashlib.sha256(b"\0".join([elf.content, *(word.encode() for word in options)])).hexdigest()[:32]
 
     def fill(directory: Path) -> None:
-        run_tool([toolset.program("objcopy"), *added, str(path), str(directory / "source.o")])
+        run_tool([toolset.program("objcopy"), *options, str(path), str(directory / "source.o")])
 
     return kept(objects_home() / key, fill) / "source.o"

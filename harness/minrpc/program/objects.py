@@ -9,9 +9,10 @@ from typing import Final, NamedTuple
 
 from minrpc.errors import ProgramFileError
 from minrpc.program.c_types import CType, Declarations, FunctionDeclaration, Variable
-from minrpc.program.debug_info import UNTYPED, add_function, add_type, read_declarations
+from minrpc.program.debug_info import UNTYPED, add_function, add_type, object_units, read_declarations
 from minrpc.program.elf import FUNCTION, Elf
 from minrpc.program.reading import reads
+from minrpc.program.walking import children
 
 _ARCHIVE: Final = b"!<arch>\n"
 _MEMBER: Final = 60
@@ -79,6 +80,23 @@ def merged(several: Sequence[Declarations]) -> Declarations:
         if function.unsupported == UNTYPED:
             functions[name] = declared.get(function.symbol, function)
     return Declarations(functions, variables, types, declared, statics)
+
+
+@reads
+def inlined_functions(elf: Elf) -> set[str]:
+    """Names of the functions whose callers do not call their symbol: the compiler has put the code into them
+    (DW_AT_inline, DWARF 5, 3.3.8.1), or they call a copy ("f.localalias", "f.constprop.0")."""
+    copied = {
+        symbol.name.partition(".")[0]
+        for symbol in elf.symbols
+        if symbol.kind == FUNCTION and "." in symbol.name
+    }
+    return copied | {
+        die.attributes["DW_AT_name"].value.decode()
+        for unit in object_units(elf)
+        for die in children(unit.get_top_DIE())
+        if die.tag == "DW_TAG_subprogram" and {"DW_AT_inline", "DW_AT_name"} <= die.attributes.keys()
+    }
 
 
 def function_sizes(paths: Iterable[Path]) -> dict[str, int]:
