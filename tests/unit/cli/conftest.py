@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from minrpc.check.cases import cases
 from minrpc.cli import main
 
 Result = tuple[int, str, str]
@@ -27,3 +28,9 @@ def minrpc(
         return status, captured.out, captured.err
 
     return run
+
+
+@pytest.fixture
+def one_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only one case, for tests that do not test the cases: each case takes a tenth of a second."""
+    monkeypatch.setattr("minrpc.cli.check.cases", lambda: cases()[:1])

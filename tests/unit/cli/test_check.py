@@ -18,12 +18,6 @@ from minrpc.timing import Timebase
 Minrpc = Callable[..., tuple[int, str, str]]
 
 
-@pytest.fixture
-def one_case(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only one case, for tests that do not test the cases: each case takes a tenth of a second."""
-    monkeypatch.setattr("minrpc.cli.check.cases", lambda: cases()[:1])
-
-
 def test_all_stages_both_tables_and_the_json(minrpc: Minrpc, tmp_path: Path) -> None:
     file = tmp_path / "out.json"
     build(Target.named("posix"))  # A build shows its progress on standard error.

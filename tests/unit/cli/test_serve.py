@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -95,6 +95,13 @@ def test_device_outlives_a_reset_and_a_client_that_just_goes(link: Path) -> None
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=WAIT_S).returncode == 9
     with open_device(serial_port=str(link)) as device:
         assert device.system_lib()["inc"](1) == 2
+
+
+@pytest.mark.usefixtures("server", "one_case")
+def test_a_check_over_a_port(link: Path, platform: str, minrpc: Callable[..., tuple[int, str, str]]) -> None:
+    status, out, err = minrpc("check", "--platform", platform, "--serial-port", str(link))
+    assert (status, "FAILED" in out) == (0, False), err
+    assert "  clock " in out
 
 
 class RawClient:

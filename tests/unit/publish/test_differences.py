@@ -132,3 +132,13 @@ def test_report_takes_a_base(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "+50 %" in capsys.readouterr().err
     assert main(["report", "--from", str(head), "--base", str(tmp_path / "none.json")]) == 2
     assert "none.json can't be read" in capsys.readouterr().err
+
+
+def test_what_is_beyond_the_first_failures_is_folded() -> None:
+    fail: dict[str, run_record.Outcome] = {f"t{number}": "failed" for number in range(25)}
+    run, base = outcomes_of(**fail), outcomes_of(**(fail | dict.fromkeys(fail, "passed")))
+    page = html_page(run, "now", base)
+    first, folded_away = page.split("<summary>5 more</summary>", 1)
+    assert ("t19" in first, "t24" in folded_away) == (True, True)
+    few = outcomes_of(t0="failed")
+    assert " more</summary>" not in html_page(few, "now", outcomes_of(t0="passed"))
