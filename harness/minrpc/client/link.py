@@ -171,6 +171,8 @@ class SessionLink:
                 error.details += (f"'{self._overdue}' has not answered: it may still run",)
                 error.next_step = "reset the device, or open it again"
             cause = self._explained(error, "session")
+            if isinstance(cause, EmulatorExitedError) and self.generation:  # It has worked before.
+                self._start_again(cause)
             if cause is error:
                 raise
             raise cause from error
@@ -454,9 +456,12 @@ class SessionLink:
         """Has a device started again that has ended, or in which a function does not return."""
         self._overdue = stage if isinstance(failure, DeadlineError) else ""
         if isinstance(failure, EmulatorExitedError) or (self._overdue and stage.startswith(_CALL)):
-            told = self.owner.start_again()
-            failure.details += (told,) if told else ()
+            self._start_again(failure)
         self._why = (f"it ended in '{stage}': {failure.message}",)
+
+    def _start_again(self, failure: HarnessError) -> None:
+        told = self.owner.start_again()
+        failure.details += (told,) if told else ()
 
     def _explained(self, error: HarnessError, stage: str) -> HarnessError:
         """`error` with the stage, console and traffic; if the device is gone, the error that reports this."""

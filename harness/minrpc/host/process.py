@@ -117,10 +117,10 @@ class TextTail:
         """Wait for the end of the pipe: when all writers are gone, the text is complete after this call."""
         self._thread.join(timeout_s)
 
-    def go_on(self, process: subprocess.Popen[bytes], timeout_s: float) -> None:
+    def go_on(self, pipe: IO[bytes], timeout_s: float) -> None:
         """Append the output of another process, after the end of the present one's."""
         self.close(timeout_s)
-        self._begin(_output_of(process))
+        self._begin(pipe)
 
     def close(self, timeout_s: float) -> None:
         """Stop reading and close the pipe. If a writer still runs, the reader's thread keeps the pipe."""
@@ -153,10 +153,11 @@ class TextTail:
 
 def output_tail(process: subprocess.Popen[bytes], name: str) -> TextTail:
     """The output of a process that `spawn` started, or its standard error if it has a link."""
-    return TextTail(_output_of(process), name)
+    return TextTail(output_of(process), name)
 
 
-def _output_of(process: subprocess.Popen[bytes]) -> IO[bytes]:
+def output_of(process: subprocess.Popen[bytes]) -> IO[bytes]:
+    """The pipe of `output_tail`."""
     pipe = process.stdout or process.stderr
     assert pipe is not None
     return pipe

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import TracebackType
-from typing import Final, Self
+from typing import IO, Final, NamedTuple, Self
 
 from minrpc.client.owner import ASKING
 from minrpc.counters import QemuCounters
@@ -25,7 +25,14 @@ from minrpc.errors import (
 from minrpc.firmware.firmware import Firmware
 from minrpc.host.deadline import Clock, Deadline, ProcessClock
 from minrpc.host.forks import stay_own
-from minrpc.host.process import TextTail, describe_status, exited_within, stop_group
+from minrpc.host.process import (
+    TextTail,
+    describe_status,
+    exited_within,
+    output_of,
+    output_tail,
+    stop_group,
+)
 from minrpc.host.wall import program_of
 from minrpc.replay import MemoryCheck
 from minrpc.rtl import Recording
@@ -50,11 +57,29 @@ _EXIT_S: Final = 2.0
 # QEMU's monitor commands for a machine that does not answer.
 _LOOK_S: Final = 2.0
 _RESET_S: Final = 10.0
+_START_S: Final = 30.0
 _NO_RESET: Final = (
     "it may still run: reset the board; reset_line or reset_command in minrpc.toml would reset it"
 )
+_WHAT_ENDS_IT: Final = (
+    "look in the function for a fault within a fault, or a write to a register that ends the machine"
+)
 _STACK_WORDS: Final = 512
 _OUTPUT_LINES: Final = 6
+
+
+class Started(NamedTuple):
+    """A new process of the firmware, with this process's ends.
+
+    qmp, console: the monitor and the console's output of an emulator.
+    release: closes this process's copy of the device's end, once the emulator has opened it.
+    """
+
+    process: subprocess.Popen[bytes]
+    link: FdTransport
+    qmp: Qmp | None = None
+    console: IO[bytes] | None = None
+    release: Callable[[], None] | None = None
 
 
 @dataclass(eq=False)
@@ -76,7 +101,7 @@ class RunningDevice:
     access_check: records and judges calls in QEMU, if it was started with it.
     lease: the right to use the board; None for a device that was started here.
     hangs: True if a function on a board has not returned, and the next session begins with a reset.
-    spawn_again: starts another process of the same program, with a link; None if an emulator runs it.
+    spawn_again: starts another process of the same program; an emulator's waits for `run`. None for a board.
     """
 
     name: str
@@ -95,7 +120,7 @@ class RunningDevice:
     recording: Recording | None = None
     access_check: MemoryCheck | None = None
     lease: Lease | None = None
-    spawn_again: Callable[[], tuple[subprocess.Popen[bytes], FdTransport]] | None = None
+    spawn_again: Callable[[], Started] | None = None
     hangs: bool = field(default=False, init=False)
     _stopped: bool = field(default=False, init=False)
     _ended: EmulatorExitedError | None = field(default=None, init=False)
@@ -151,13 +176,12 @@ class RunningDevice:
         if self.process is None:
             self.hangs = self.can_reset
             return "the board is reset before the next session" if self.hangs else _NO_RESET
-        if self._stopped or (self.qmp is not None and not self.alive()) or self._was_ended():
+        if self._stopped or self._was_ended():
             return ""
         try:
             self.reset(Deadline("reset", _RESET_S, self.clock))
         except HarnessError:
             return ""
-        self._ended = None
         return "it was started again: arrays, functions and libraries are gone"
 
     def _was_ended(self) -> bool:
@@ -322,16 +346,16 @@ class RunningDevice:
 
     def reset(self, deadline: Deadline) -> None:
         """Reset the machine, as its reset button does: under QEMU, or a board with a reset command or line. A
-        process is ended and started again.
+        process is ended and started again, and an emulator that has ended is started again.
 
         Its sessions are gone, and a board's link may be, too: `connect` again. Raises ResetError if it can't
         be reset or the reset failed; PortGoneError, DeadlineError, EmulatorExitedError.
         """
         self.hangs = False
-        if self.qmp is not None:
-            self.qmp.execute("system_reset", deadline)
-        elif self.process is None:
+        if self.process is None:
             self.transport = reset_board(self.target, self.transport, deadline)
+        elif self.qmp is not None and self.alive():
+            self.qmp.execute("system_reset", deadline)
         else:
             self._spawn_again(self.process)
 
@@ -342,11 +366,32 @@ class RunningDevice:
         if self._process_memory is not None:
             self._process_memory.close()
         self.__dict__.pop("_process_memory")
-        self.process, link = self.spawn_again()
-        self.transport.go_on(link)
+        started = self.spawn_again()
+        self.process, self._ended = started.process, None
+        self.transport.go_on(started.link)
         self.clock = ProcessClock(program_of(self.process))
-        for tail in self._tails():
-            tail.go_on(self.process, _EXIT_S)
+        if self.console_tail is not None:
+            self.console_tail.go_on(started.console or output_of(self.process), _EXIT_S)
+        if self.output_tail is not None:
+            self.output_tail.close(_EXIT_S)
+            self.output_tail = output_tail(self.process, "emulator")
+        if self.qmp is not None and started.qmp is not None:
+            self.qmp.go_on(started.qmp)
+            try:
+                self.run(started, Deadline("start QEMU", _START_S, self.clock))
+            except BaseException:
+                stop_group(self.process)
+                raise
+
+    def run(self, started: Started, deadline: Deadline) -> None:
+        """Lets a paused emulator run, once it has opened its end of the link."""
+        assert self.qmp is not None
+        assert started.release is not None
+        try:
+            self.qmp.open(deadline)
+        finally:
+            started.release()
+        self.qmp.execute("cont", deadline)
 
     @property
     def can_reset(self) -> bool:
@@ -407,13 +452,28 @@ class RunningDevice:
         )
         if self._ended is not None and self._ended.stage:
             error.details += (f"that was in an earlier request: {self._ended.stage}",)
+        if self.qmp is not None and (stage or "").startswith("call ") and not self._was_ended():
+            error.details = (*self._place_of_lockup(), *error.details)
+            error.next_step = _WHAT_ENDS_IT
         if self.qmp is None and not self._was_ended():  # Last words on the console are of an earlier crash.
             self._explain_crash(error)
         return error
+
+    def _place_of_lockup(self) -> list[str]:
+        """The place in the code at which QEMU gave up; nothing if it does not tell, or no function is there.
+
+        It tells the registers of an Arm core that locks up.
+        """
+        told = parse_registers(self.image.machine, self.output) if self.image is not None else None
+        if told is None or self.image is None or self.image.function_at(told.pc & ~1) is None:
+            return []
+        return hang(told, [], self.image, self.firmware, asked=False)
 
 
 def exited_error(name: str, status: int | None, output: str) -> EmulatorExitedError:
     """The error for a process of `name` that ended by itself, with its `output`."""
     how = "unknown status" if status is None else describe_status(status)
-    lines = output.strip().splitlines()[-_OUTPUT_LINES:]
+    lines = [line for line in output.splitlines() if line.strip()]
+    first = next((at for at, line in enumerate(lines) if "fatal: " in line), -_OUTPUT_LINES)
+    lines = lines[first:][:_OUTPUT_LINES]
     return EmulatorExitedError(f"{name} ended by itself: {how}", status=status, details=lines)
