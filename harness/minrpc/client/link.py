@@ -116,6 +116,7 @@ class SessionLink:
         self._overdue = ""
         self._lent_to = ""
         self._last_call = ""
+        self._before_session = 0
         self._tail: deque[bytes] = deque(maxlen=_TAIL_CHUNKS)
         self._starts: list[bytes] = []
         stay_own(self)
@@ -176,6 +177,8 @@ class SessionLink:
             if cause is error:
                 raise
             raise cause from error
+        self._before_session = self.console.since(0)[1]
+        self.owner.session_began()
         self._overdue = ""
         self.why_ended, self._why = self._why, ()
         self.generation += 1
@@ -466,7 +469,8 @@ class SessionLink:
     def _explained(self, error: HarnessError, stage: str) -> HarnessError:
         """`error` with the stage, console and traffic; if the device is gone, the error that reports this."""
         # A device without a console sends its text over this link; its owner looks for it there.
-        cause = self.owner.diagnose(error.add_context(stage=stage, console_tail=self.console_text()))
+        said, _ = self.console.since(self._before_session)
+        cause = self.owner.diagnose(error.add_context(stage=stage, console_tail=self.console_text()), said)
         tail = b"".join(self._tail)[-_TAIL_BYTES:]
         cause.add_context(stage=stage, console_tail=self.console_text(), wire_tail=tail)
         if self.counters.errors and not isinstance(cause, LinkError):

@@ -84,11 +84,12 @@ class TextTail:
         self._thread = threading.Thread(target=self._follow, name=f"minrpc-{self._name}", daemon=True)
         self._thread.start()
 
-    def text(self) -> str:
-        """The output so far, at most the last 256 KiB; a byte that is not UTF-8 shows as an escape."""
+    def text(self, position: int = 0) -> str:
+        """The output after `position`, at most the last 256 KiB; bytes that are not UTF-8 are escaped."""
         with self._lock:
             self._take()
-            return self._bytes.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
+            kept = self._bytes[max(0, len(self._bytes) - self._total + position) :]
+            return kept.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
 
     @property
     def position(self) -> int:

@@ -64,6 +64,12 @@ _NO_RESET: Final = (
 _WHAT_ENDS_IT: Final = (
     "look in the function for a fault within a fault, or a write to a register that ends the machine"
 )
+_WHAT_ENDS_A_PROGRAM: Final = "look in the function for a call that ends the program, such as _exit"
+_WHAT_RESETS_IT: Final = (
+    "look in the function for a reset, such as NVIC_SystemReset, or a watchdog: no crash was reported"
+)
+# Prefix of the name of a stage in which a function runs.
+_CALL: Final = "call "
 _STACK_WORDS: Final = 512
 _OUTPUT_LINES: Final = 6
 
@@ -122,6 +128,7 @@ class RunningDevice:
     lease: Lease | None = None
     spawn_again: Callable[[], Started] | None = None
     hangs: bool = field(default=False, init=False)
+    _before_session: int = field(default=0, init=False)
     _stopped: bool = field(default=False, init=False)
     _ended: EmulatorExitedError | None = field(default=None, init=False)
 
@@ -225,15 +232,22 @@ class RunningDevice:
         self.transport = come_back(self.target, deadline, wait_s)
         return self.transport
 
-    def diagnose(self, error: HarnessError) -> HarnessError:
+    def session_began(self) -> None:
+        """Does the same as `Owner.session_began`."""
+        tail = self._tail_of_crashes
+        self._before_session = tail.position if tail is not None else 0
+
+    def diagnose(self, error: HarnessError, said: str = "") -> HarnessError:
         """The error to raise for `error` on the link: the emulator's end, else `error` with details added.
 
         The details are the console's text and, for a board, other readers of its port.
+
+        said: the device's output over the link since the session began.
         """
         if isinstance(error, LinkClosedError) and not error.by_us and self.process and not self._stopped:
             exited_within(self.process, _EXIT_S)
         if not self._stopped and not self.alive():
-            ended = self._exited(error.stage).add_context(
+            ended = self._exited(error.stage, said).add_context(
                 waited_for=error.waited_for, wall_s=error.wall_s, cpu_s=error.cpu_s
             )
             self._ended = self._ended or ended
@@ -243,7 +257,8 @@ class RunningDevice:
             error.details += (f"{self.name} is open in {', '.join(others)} too",) if others else ()
         error.add_context(console_tail=self.console_text if self.console_tail else None)
         if isinstance(error, SessionTerminatedError):
-            self._explain_crash(error)
+            if not self._explain_crash(error, said) and (error.stage or "").startswith(_CALL):
+                error.next_step = _WHAT_RESETS_IT
         elif isinstance(error, DeadlineError) and error.waited_for != ASKING:
             error.details += tuple(self._where_it_hangs(asked=bool(error.details)))
         return error
@@ -284,12 +299,18 @@ class RunningDevice:
         elf = self.firmware.elf if self.firmware is not None else self.target.elf
         return Image(elf) if elf is not None else None
 
-    def _explain_crash(self, error: HarnessError) -> None:
-        """Put the explanation of the device's last words, if any, in front."""
-        words = last_words(error.console_tail or (self.output if self.platform.starts == "rtl" else ""))
+    @property
+    def _tail_of_crashes(self) -> TextTail | None:
+        """The output in which a crash is reported beside the link."""
+        return self.output_tail if self.platform.starts == "rtl" else self.console_tail
+
+    def _explain_crash(self, error: HarnessError, said: str) -> bool:
+        """Put the explanation of the last words since the session began in front; False if there are none."""
+        tail = self._tail_of_crashes
+        words = last_words((tail.text(self._before_session) if tail is not None else "") + said)
         if words is None or self.image is None:
-            return
-        explained = explain(words, self.image, self.firmware, (error.stage or "").partition("call ")[2])
+            return words is not None
+        explained = explain(words, self.image, self.firmware, (error.stage or "").partition(_CALL)[2])
         error.args = (f"{explained.reason}; {error.message}",)
         error.details = (*explained.callers, *error.details)
         error.own_code = explained.own_code
@@ -297,6 +318,7 @@ class RunningDevice:
         error.next_step = f"{step}, then load it again"
         if self.platform.starts == "rtl" and "the core does not have" in explained.reason:
             error.next_step = "the code is RV32IMC: give the core multiplication, division, compressed code"
+        return True
 
     def _where_it_hangs(self, *, asked: bool) -> list[str]:
         """The processor's present place, from QEMU or the process; nothing if neither can be asked.
@@ -375,6 +397,7 @@ class RunningDevice:
         if self.output_tail is not None:
             self.output_tail.close(_EXIT_S)
             self.output_tail = output_tail(self.process, "emulator")
+            self._before_session = 0 if self.console_tail is None else self._before_session
         if self.qmp is not None and started.qmp is not None:
             self.qmp.go_on(started.qmp)
             try:
@@ -443,7 +466,7 @@ class RunningDevice:
     def _tails(self) -> list[TextTail]:
         return [tail for tail in (self.console_tail, self.output_tail) if tail is not None]
 
-    def _exited(self, stage: str | None = None) -> EmulatorExitedError:
+    def _exited(self, stage: str | None = None, said: str = "") -> EmulatorExitedError:
         for tail in self._tails():
             tail.finish(_EXIT_S)
         status = self.process.poll() if self.process else None
@@ -452,11 +475,11 @@ class RunningDevice:
         )
         if self._ended is not None and self._ended.stage:
             error.details += (f"that was in an earlier request: {self._ended.stage}",)
-        if self.qmp is not None and (stage or "").startswith("call ") and not self._was_ended():
-            error.details = (*self._place_of_lockup(), *error.details)
-            error.next_step = _WHAT_ENDS_IT
-        if self.qmp is None and not self._was_ended():  # Last words on the console are of an earlier crash.
-            self._explain_crash(error)
+        if self._was_ended() or self._explain_crash(error, said) or not (stage or "").startswith(_CALL):
+            return error
+        error.details = (*self._place_of_lockup(), *error.details)
+        if self.qmp is not None or (status or 0) >= 0:
+            error.next_step = _WHAT_ENDS_IT if self.qmp is not None else _WHAT_ENDS_A_PROGRAM
         return error
 
     def _place_of_lockup(self) -> list[str]:
