@@ -168,6 +168,55 @@ def test_a_function_that_loses_its_way(
         assert not any("may have damaged its memory" in detail for detail in caught.value.details)
 
 
+def test_a_machine_that_ends(
+    load: Load, device: Device, minrpc_shared: SharedDevice, running_device: RunningDevice
+) -> None:
+    """QEMU is started again each time; the fixture `device` of the next test works, too."""
+    if running_device.qmp is None or minrpc_shared.name == "bare_microbit":
+        pytest.skip("no function ends it")
+    with pytest.raises(SessionTerminatedError, match=r"^call of a null function pointer"):
+        load("c/lost.c")["call_handler"]()
+    for round_ in range(2):
+        lib, array = load("c/lost.c"), device.array([1, 2])
+        assert lib.measure("divisor_of")(9, 2).summary.median > 0
+        with pytest.raises(EmulatorExitedError, match=r"^\w+ ended by itself") as caught:
+            lib["end_machine"]()
+        assert caught.value.stage == "call end_machine"
+        assert caught.value.next_step.startswith("look in the function")
+        assert "it was started again: arrays, functions and libraries are gone" in caught.value.details
+        if running_device.platform.arch == "arm":
+            line = lines_of("lost.c", "cpsid f")
+            assert re.search(rf"it was in end_machine, at \S*lost\.c:{line}", caught.value.details[0])
+            assert "fatal: Lockup" in caught.value.details[1]
+        for use in (partial(lib["divisor_of"], 1, 1), array.numpy):
+            with pytest.raises(SessionEndedError, match=r"ended\n +it ended in 'call end_machine'"):
+                use()
+        hal = load("c/hal.c", fakes={"hal_millis": Mock(return_value=round_), "*": "zero"})
+        assert hal["elapsed"](0) == round_
+
+
+def test_a_restart_is_not_told_as_the_crash_before(
+    load: Load, device: Device, minrpc_shared: SharedDevice, running_device: RunningDevice
+) -> None:
+    """Nor is a hang; and the next crash is told again."""
+    if minrpc_shared.target.serial_port is not None or not tells(minrpc_shared):
+        pytest.skip("it tells no crash, or has to be reset by hand")
+    for round_ in range(2):
+        with pytest.raises(end_of(running_device), match=r"^call of a null function pointer"):
+            load("c/lost.c")["call_handler"]()
+        with pytest.raises(end_of(running_device)) as caught:
+            load("c/lost.c")["restart"]()
+        told = "the device ended the session before it answered: it restarted"
+        assert caught.value.message in (told, f"{minrpc_shared.name} ended by itself: exit status 0")
+        assert caught.value.next_step.startswith("look in the function for a ")
+        assert "called by" not in " ".join(caught.value.details)
+        if round_ == 1:
+            device.call_timeout_s = 0.5
+            with pytest.raises(DeadlineError) as late:
+                load("c/kinds.c")["hang"]()
+            assert "null function" not in " ".join((late.value.message, *late.value.details))
+
+
 def test_the_compiler_check_names_the_function_with_the_array(
     load: Load, minrpc_shared: SharedDevice, running_device: RunningDevice
 ) -> None:

@@ -158,6 +158,16 @@ def test_a_killed_device_is_named(doomed: RunningDevice) -> None:
         device.connect()
 
 
+def test_a_device_that_ended_between_two_sessions_is_started_again(doomed: RunningDevice) -> None:
+    device = connect(doomed, call_timeout_s=60.0, session_timeout_s=60.0, direct=False)
+    assert add_works(device)
+    os.kill(process_of(doomed), signal.SIGABRT)
+    with pytest.raises(EmulatorExitedError, match="ended by itself") as caught:
+        device.connect()
+    assert "it was started again: arrays, functions and libraries are gone" in caught.value.details
+    assert add_works(device)
+
+
 def test_killed_in_mid_copy(doomed: RunningDevice) -> None:
     device = connect(doomed, transport=KillsInMidWrite(doomed), resend=False, direct=False)
     size = min(60_000, device.info().arena_largest_free // 2)

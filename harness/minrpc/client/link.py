@@ -116,6 +116,7 @@ class SessionLink:
         self._overdue = ""
         self._lent_to = ""
         self._last_call = ""
+        self._before_session = 0
         self._tail: deque[bytes] = deque(maxlen=_TAIL_CHUNKS)
         self._starts: list[bytes] = []
         stay_own(self)
@@ -171,9 +172,13 @@ class SessionLink:
                 error.details += (f"'{self._overdue}' has not answered: it may still run",)
                 error.next_step = "reset the device, or open it again"
             cause = self._explained(error, "session")
+            if isinstance(cause, EmulatorExitedError) and self.generation:  # It has worked before.
+                self._start_again(cause)
             if cause is error:
                 raise
             raise cause from error
+        self._before_session = self.console.since(0)[1]
+        self.owner.session_began()
         self._overdue = ""
         self.why_ended, self._why = self._why, ()
         self.generation += 1
@@ -454,14 +459,18 @@ class SessionLink:
         """Has a device started again that has ended, or in which a function does not return."""
         self._overdue = stage if isinstance(failure, DeadlineError) else ""
         if isinstance(failure, EmulatorExitedError) or (self._overdue and stage.startswith(_CALL)):
-            told = self.owner.start_again()
-            failure.details += (told,) if told else ()
+            self._start_again(failure)
         self._why = (f"it ended in '{stage}': {failure.message}",)
+
+    def _start_again(self, failure: HarnessError) -> None:
+        told = self.owner.start_again()
+        failure.details += (told,) if told else ()
 
     def _explained(self, error: HarnessError, stage: str) -> HarnessError:
         """`error` with the stage, console and traffic; if the device is gone, the error that reports this."""
         # A device without a console sends its text over this link; its owner looks for it there.
-        cause = self.owner.diagnose(error.add_context(stage=stage, console_tail=self.console_text()))
+        said, _ = self.console.since(self._before_session)
+        cause = self.owner.diagnose(error.add_context(stage=stage, console_tail=self.console_text()), said)
         tail = b"".join(self._tail)[-_TAIL_BYTES:]
         cause.add_context(stage=stage, console_tail=self.console_text(), wire_tail=tail)
         if self.counters.errors and not isinstance(cause, LinkError):

@@ -145,9 +145,15 @@ class Owner(Protocol):
     def link_for_session(self, deadline: Deadline) -> Transport | None:
         """Called before a session: makes a device ready that hangs. Returns its link if that is a new one."""
 
-    def diagnose(self, error: HarnessError) -> HarnessError:
+    def session_began(self) -> None:
+        """Called when a session has begun: a crash in the output so far is an earlier one."""
+
+    def diagnose(self, error: HarnessError, said: str = "") -> HarnessError:
         """The error to raise in place of `error` from the link: if the device is dead, the error that reports
-        it."""
+        it.
+
+        said: the device's output over the link since the session began.
+        """
 
     def note_code(self, base: int, size: int, name: str, program: bytes) -> None:
         """Notes loaded code, as `Counters.note_code`, so that a crash in it is reported with its lines."""
@@ -198,7 +204,10 @@ class Unowned:
         """None: the link stays."""
         return None
 
-    def diagnose(self, error: HarnessError) -> HarnessError:
+    def session_began(self) -> None:
+        """Does nothing: no output is read."""
+
+    def diagnose(self, error: HarnessError, said: str = "") -> HarnessError:
         """Returns `error` unchanged."""
         return error
 

@@ -84,11 +84,12 @@ class TextTail:
         self._thread = threading.Thread(target=self._follow, name=f"minrpc-{self._name}", daemon=True)
         self._thread.start()
 
-    def text(self) -> str:
-        """The output so far, at most the last 256 KiB; a byte that is not UTF-8 shows as an escape."""
+    def text(self, position: int = 0) -> str:
+        """The output after `position`, at most the last 256 KiB; bytes that are not UTF-8 are escaped."""
         with self._lock:
             self._take()
-            return self._bytes.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
+            kept = self._bytes[max(0, len(self._bytes) - self._total + position) :]
+            return kept.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
 
     @property
     def position(self) -> int:
@@ -117,10 +118,10 @@ class TextTail:
         """Wait for the end of the pipe: when all writers are gone, the text is complete after this call."""
         self._thread.join(timeout_s)
 
-    def go_on(self, process: subprocess.Popen[bytes], timeout_s: float) -> None:
+    def go_on(self, pipe: IO[bytes], timeout_s: float) -> None:
         """Append the output of another process, after the end of the present one's."""
         self.close(timeout_s)
-        self._begin(_output_of(process))
+        self._begin(pipe)
 
     def close(self, timeout_s: float) -> None:
         """Stop reading and close the pipe. If a writer still runs, the reader's thread keeps the pipe."""
@@ -153,10 +154,11 @@ class TextTail:
 
 def output_tail(process: subprocess.Popen[bytes], name: str) -> TextTail:
     """The output of a process that `spawn` started, or its standard error if it has a link."""
-    return TextTail(_output_of(process), name)
+    return TextTail(output_of(process), name)
 
 
-def _output_of(process: subprocess.Popen[bytes]) -> IO[bytes]:
+def output_of(process: subprocess.Popen[bytes]) -> IO[bytes]:
+    """The pipe of `output_tail`."""
     pipe = process.stdout or process.stderr
     assert pipe is not None
     return pipe

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import TracebackType
-from typing import Final, Self
+from typing import IO, Final, NamedTuple, Self
 
 from minrpc.client.owner import ASKING
 from minrpc.counters import QemuCounters
@@ -25,7 +25,14 @@ from minrpc.errors import (
 from minrpc.firmware.firmware import Firmware
 from minrpc.host.deadline import Clock, Deadline, ProcessClock
 from minrpc.host.forks import stay_own
-from minrpc.host.process import TextTail, describe_status, exited_within, stop_group
+from minrpc.host.process import (
+    TextTail,
+    describe_status,
+    exited_within,
+    output_of,
+    output_tail,
+    stop_group,
+)
 from minrpc.host.wall import program_of
 from minrpc.replay import MemoryCheck
 from minrpc.rtl import Recording
@@ -50,11 +57,35 @@ _EXIT_S: Final = 2.0
 # QEMU's monitor commands for a machine that does not answer.
 _LOOK_S: Final = 2.0
 _RESET_S: Final = 10.0
+_START_S: Final = 30.0
 _NO_RESET: Final = (
     "it may still run: reset the board; reset_line or reset_command in minrpc.toml would reset it"
 )
+_WHAT_ENDS_IT: Final = (
+    "look in the function for a fault within a fault, or a write to a register that ends the machine"
+)
+_WHAT_ENDS_A_PROGRAM: Final = "look in the function for a call that ends the program, such as _exit"
+_WHAT_RESETS_IT: Final = (
+    "look in the function for a reset, such as NVIC_SystemReset, or a watchdog: no crash was reported"
+)
+# Prefix of the name of a stage in which a function runs.
+_CALL: Final = "call "
 _STACK_WORDS: Final = 512
 _OUTPUT_LINES: Final = 6
+
+
+class Started(NamedTuple):
+    """A new process of the firmware, with this process's ends.
+
+    qmp, console: the monitor and the console's output of an emulator.
+    release: closes this process's copy of the device's end, once the emulator has opened it.
+    """
+
+    process: subprocess.Popen[bytes]
+    link: FdTransport
+    qmp: Qmp | None = None
+    console: IO[bytes] | None = None
+    release: Callable[[], None] | None = None
 
 
 @dataclass(eq=False)
@@ -76,7 +107,7 @@ class RunningDevice:
     access_check: records and judges calls in QEMU, if it was started with it.
     lease: the right to use the board; None for a device that was started here.
     hangs: True if a function on a board has not returned, and the next session begins with a reset.
-    spawn_again: starts another process of the same program, with a link; None if an emulator runs it.
+    spawn_again: starts another process of the same program; an emulator's waits for `run`. None for a board.
     """
 
     name: str
@@ -95,8 +126,9 @@ class RunningDevice:
     recording: Recording | None = None
     access_check: MemoryCheck | None = None
     lease: Lease | None = None
-    spawn_again: Callable[[], tuple[subprocess.Popen[bytes], FdTransport]] | None = None
+    spawn_again: Callable[[], Started] | None = None
     hangs: bool = field(default=False, init=False)
+    _before_session: int = field(default=0, init=False)
     _stopped: bool = field(default=False, init=False)
     _ended: EmulatorExitedError | None = field(default=None, init=False)
 
@@ -151,13 +183,12 @@ class RunningDevice:
         if self.process is None:
             self.hangs = self.can_reset
             return "the board is reset before the next session" if self.hangs else _NO_RESET
-        if self._stopped or (self.qmp is not None and not self.alive()) or self._was_ended():
+        if self._stopped or self._was_ended():
             return ""
         try:
             self.reset(Deadline("reset", _RESET_S, self.clock))
         except HarnessError:
             return ""
-        self._ended = None
         return "it was started again: arrays, functions and libraries are gone"
 
     def _was_ended(self) -> bool:
@@ -201,15 +232,22 @@ class RunningDevice:
         self.transport = come_back(self.target, deadline, wait_s)
         return self.transport
 
-    def diagnose(self, error: HarnessError) -> HarnessError:
+    def session_began(self) -> None:
+        """Does the same as `Owner.session_began`."""
+        tail = self._tail_of_crashes
+        self._before_session = tail.position if tail is not None else 0
+
+    def diagnose(self, error: HarnessError, said: str = "") -> HarnessError:
         """The error to raise for `error` on the link: the emulator's end, else `error` with details added.
 
         The details are the console's text and, for a board, other readers of its port.
+
+        said: the device's output over the link since the session began.
         """
         if isinstance(error, LinkClosedError) and not error.by_us and self.process and not self._stopped:
             exited_within(self.process, _EXIT_S)
         if not self._stopped and not self.alive():
-            ended = self._exited(error.stage).add_context(
+            ended = self._exited(error.stage, said).add_context(
                 waited_for=error.waited_for, wall_s=error.wall_s, cpu_s=error.cpu_s
             )
             self._ended = self._ended or ended
@@ -219,7 +257,8 @@ class RunningDevice:
             error.details += (f"{self.name} is open in {', '.join(others)} too",) if others else ()
         error.add_context(console_tail=self.console_text if self.console_tail else None)
         if isinstance(error, SessionTerminatedError):
-            self._explain_crash(error)
+            if not self._explain_crash(error, said) and (error.stage or "").startswith(_CALL):
+                error.next_step = _WHAT_RESETS_IT
         elif isinstance(error, DeadlineError) and error.waited_for != ASKING:
             error.details += tuple(self._where_it_hangs(asked=bool(error.details)))
         return error
@@ -260,12 +299,18 @@ class RunningDevice:
         elf = self.firmware.elf if self.firmware is not None else self.target.elf
         return Image(elf) if elf is not None else None
 
-    def _explain_crash(self, error: HarnessError) -> None:
-        """Put the explanation of the device's last words, if any, in front."""
-        words = last_words(error.console_tail or (self.output if self.platform.starts == "rtl" else ""))
+    @property
+    def _tail_of_crashes(self) -> TextTail | None:
+        """The output in which a crash is reported beside the link."""
+        return self.output_tail if self.platform.starts == "rtl" else self.console_tail
+
+    def _explain_crash(self, error: HarnessError, said: str) -> bool:
+        """Put the explanation of the last words since the session began in front; False if there are none."""
+        tail = self._tail_of_crashes
+        words = last_words((tail.text(self._before_session) if tail is not None else "") + said)
         if words is None or self.image is None:
-            return
-        explained = explain(words, self.image, self.firmware, (error.stage or "").partition("call ")[2])
+            return words is not None
+        explained = explain(words, self.image, self.firmware, (error.stage or "").partition(_CALL)[2])
         error.args = (f"{explained.reason}; {error.message}",)
         error.details = (*explained.callers, *error.details)
         error.own_code = explained.own_code
@@ -273,6 +318,7 @@ class RunningDevice:
         error.next_step = f"{step}, then load it again"
         if self.platform.starts == "rtl" and "the core does not have" in explained.reason:
             error.next_step = "the code is RV32IMC: give the core multiplication, division, compressed code"
+        return True
 
     def _where_it_hangs(self, *, asked: bool) -> list[str]:
         """The processor's present place, from QEMU or the process; nothing if neither can be asked.
@@ -322,16 +368,16 @@ class RunningDevice:
 
     def reset(self, deadline: Deadline) -> None:
         """Reset the machine, as its reset button does: under QEMU, or a board with a reset command or line. A
-        process is ended and started again.
+        process is ended and started again, and an emulator that has ended is started again.
 
         Its sessions are gone, and a board's link may be, too: `connect` again. Raises ResetError if it can't
         be reset or the reset failed; PortGoneError, DeadlineError, EmulatorExitedError.
         """
         self.hangs = False
-        if self.qmp is not None:
-            self.qmp.execute("system_reset", deadline)
-        elif self.process is None:
+        if self.process is None:
             self.transport = reset_board(self.target, self.transport, deadline)
+        elif self.qmp is not None and self.alive():
+            self.qmp.execute("system_reset", deadline)
         else:
             self._spawn_again(self.process)
 
@@ -342,11 +388,33 @@ class RunningDevice:
         if self._process_memory is not None:
             self._process_memory.close()
         self.__dict__.pop("_process_memory")
-        self.process, link = self.spawn_again()
-        self.transport.go_on(link)
+        started = self.spawn_again()
+        self.process, self._ended = started.process, None
+        self.transport.go_on(started.link)
         self.clock = ProcessClock(program_of(self.process))
-        for tail in self._tails():
-            tail.go_on(self.process, _EXIT_S)
+        if self.console_tail is not None:
+            self.console_tail.go_on(started.console or output_of(self.process), _EXIT_S)
+        if self.output_tail is not None:
+            self.output_tail.close(_EXIT_S)
+            self.output_tail = output_tail(self.process, "emulator")
+            self._before_session = 0 if self.console_tail is None else self._before_session
+        if self.qmp is not None and started.qmp is not None:
+            self.qmp.go_on(started.qmp)
+            try:
+                self.run(started, Deadline("start QEMU", _START_S, self.clock))
+            except BaseException:
+                stop_group(self.process)
+                raise
+
+    def run(self, started: Started, deadline: Deadline) -> None:
+        """Lets a paused emulator run, once it has opened its end of the link."""
+        assert self.qmp is not None
+        assert started.release is not None
+        try:
+            self.qmp.open(deadline)
+        finally:
+            started.release()
+        self.qmp.execute("cont", deadline)
 
     @property
     def can_reset(self) -> bool:
@@ -398,7 +466,7 @@ class RunningDevice:
     def _tails(self) -> list[TextTail]:
         return [tail for tail in (self.console_tail, self.output_tail) if tail is not None]
 
-    def _exited(self, stage: str | None = None) -> EmulatorExitedError:
+    def _exited(self, stage: str | None = None, said: str = "") -> EmulatorExitedError:
         for tail in self._tails():
             tail.finish(_EXIT_S)
         status = self.process.poll() if self.process else None
@@ -407,13 +475,28 @@ class RunningDevice:
         )
         if self._ended is not None and self._ended.stage:
             error.details += (f"that was in an earlier request: {self._ended.stage}",)
-        if self.qmp is None and not self._was_ended():  # Last words on the console are of an earlier crash.
-            self._explain_crash(error)
+        if self._was_ended() or self._explain_crash(error, said) or not (stage or "").startswith(_CALL):
+            return error
+        error.details = (*self._place_of_lockup(), *error.details)
+        if self.qmp is not None or (status or 0) >= 0:
+            error.next_step = _WHAT_ENDS_IT if self.qmp is not None else _WHAT_ENDS_A_PROGRAM
         return error
+
+    def _place_of_lockup(self) -> list[str]:
+        """The place in the code at which QEMU gave up; nothing if it does not tell, or no function is there.
+
+        It tells the registers of an Arm core that locks up.
+        """
+        told = parse_registers(self.image.machine, self.output) if self.image is not None else None
+        if told is None or self.image is None or self.image.function_at(told.pc & ~1) is None:
+            return []
+        return hang(told, [], self.image, self.firmware, asked=False)
 
 
 def exited_error(name: str, status: int | None, output: str) -> EmulatorExitedError:
     """The error for a process of `name` that ended by itself, with its `output`."""
     how = "unknown status" if status is None else describe_status(status)
-    lines = output.strip().splitlines()[-_OUTPUT_LINES:]
+    lines = [line for line in output.splitlines() if line.strip()]
+    first = next((at for at, line in enumerate(lines) if "fatal: " in line), -_OUTPUT_LINES)
+    lines = lines[first:][:_OUTPUT_LINES]
     return EmulatorExitedError(f"{name} ended by itself: {how}", status=status, details=lines)

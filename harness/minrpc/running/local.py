@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from contextlib import ExitStack
 from functools import partial
 from typing import Final
@@ -14,10 +13,9 @@ from minrpc.firmware.firmware import Firmware
 from minrpc.host.deadline import ProcessClock
 from minrpc.host.process import output_tail, spawn
 from minrpc.host.wall import is_up, program_of
-from minrpc.running.device import RunningDevice
+from minrpc.running.device import RunningDevice, Started
 from minrpc.running.links import LinkPair, pair_for_process
 from minrpc.running.shared_memory import SharedMemory
-from minrpc.transport import FdTransport
 
 _PARENT: Final = "{parent}"
 
@@ -34,7 +32,7 @@ def start_process(firmware: Firmware) -> RunningDevice:
         if firmware.target.direct and platform.memory_at is not None:
             memory = SharedMemory(platform.memory_at, platform.memory_size)
             undo.callback(memory.close)
-        process, link = _spawn(firmware, memory)
+        process, link, *_ = _spawn(firmware, memory)
         undo.pop_all()
     return RunningDevice(
         name=platform.name,
@@ -50,7 +48,7 @@ def start_process(firmware: Firmware) -> RunningDevice:
     )
 
 
-def _spawn(firmware: Firmware, memory: SharedMemory | None) -> tuple[subprocess.Popen[bytes], FdTransport]:
+def _spawn(firmware: Firmware, memory: SharedMemory | None) -> Started:
     """A new process of the program, and the link to it."""
     platform = firmware.platform
     with pair_for_process(firmware.target.link) as pair:
@@ -65,7 +63,7 @@ def _spawn(firmware: Firmware, memory: SharedMemory | None) -> tuple[subprocess.
         except OSError as error:
             message = f"{platform.name} can't be started: {firmware.elf}: {error.strerror}"
             raise EmulatorExitedError(message) from error
-    return process, pair.transport
+    return Started(process, pair.transport)
 
 
 def _arguments(firmware: Firmware, pair: LinkPair) -> list[str]:

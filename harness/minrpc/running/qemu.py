@@ -12,20 +12,21 @@ from __future__ import annotations
 import os
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from minrpc.counters import QemuCounters, step_after_refusal
+from minrpc.counters.plugin_memory import PluginMemory
 from minrpc.errors import HarnessError, QemuMissingError
 from minrpc.firmware.firmware import Firmware
 from minrpc.host.deadline import Deadline, ProcessClock
 from minrpc.host.process import TextTail, output_tail, spawn
 from minrpc.host.wall import program_of
 from minrpc.replay import MemoryCheck
-from minrpc.running.device import RunningDevice
+from minrpc.running.device import RunningDevice, Started
 from minrpc.running.links import LinkPair, limit_reads, open_pair
 from minrpc.running.qmp import Qmp
 from minrpc.running.shared_memory import SharedMemory, memory_size, qemu_arguments
@@ -46,13 +47,33 @@ def start_qemu(
     total: Deadline | None,
 ) -> RunningDevice:
     """Run `firmware` in QEMU; see `start`."""
-    argv = machine(firmware)
+    argv, platform = machine(firmware), firmware.platform
+    plugins = [item for item in (counters, check.recorder if check else None) if item is not None]
     with ExitStack() as undo:
-        pair = open_pair(firmware.target.link)
-        undo.callback(pair.close)
-        device = _start(firmware, argv, pair, icount, counters, check)
+        memory = _shared_memory(firmware, argv)
+        if memory is not None:
+            undo.callback(memory.close)
+        begin = partial(_spawn, firmware, argv=argv, icount=icount, plugins=plugins, memory=memory)
+        started = begin()
+        device = RunningDevice(
+            name=platform.name,
+            target=firmware.target,
+            firmware=firmware,
+            transport=started.link,
+            clock=ProcessClock(program_of(started.process)),
+            timing="exact" if icount else "wall",
+            icount=icount,
+            process=started.process,
+            console_tail=TextTail(started.console, "console") if started.console else None,
+            output_tail=output_tail(started.process, "emulator"),
+            qmp=started.qmp,
+            memory=memory,
+            counters=counters,
+            access_check=check,
+            spawn_again=begin,
+        )
         undo.callback(device.stop)
-        _run(device, argv[0], pair, Deadline("start QEMU", _START_S, device.clock, total))
+        _run(device, argv[0], started, Deadline("start QEMU", _START_S, device.clock, total))
         undo.pop_all()
     return device
 
@@ -67,61 +88,52 @@ def machine(firmware: Firmware) -> list[str]:
     return [program, *argv[1:]]
 
 
-def _start(
+def _spawn(
     firmware: Firmware,
     argv: list[str],
-    pair: LinkPair,
     icount: Icount | None,
-    counters: QemuCounters | None,
-    check: MemoryCheck | None,
-) -> RunningDevice:
+    plugins: Sequence[PluginMemory],
+    memory: SharedMemory | None,
+) -> Started:
+    """A new QEMU, which is paused, with this process's ends."""
     platform = firmware.platform
-    plugins = [item for item in (counters, check.recorder if check else None) if item is not None]
     extra = [word for plugin in plugins for word in plugin.arguments(argv[0])]
-    descriptors = tuple(number for plugin in plugins for number in plugin.descriptors)
-    ours, theirs = socket.socketpair()
-    console_read, console_write = os.pipe()
-    with theirs, os.fdopen(console_write, "wb", buffering=0), ExitStack() as undo:
-        memory = _shared_memory(firmware, argv)
-        if memory is not None:
-            undo.callback(memory.close)
-            extra = [*extra, *qemu_arguments(memory)]
-            descriptors = (*descriptors, memory.descriptor)
+    descriptors = [number for plugin in plugins for number in plugin.descriptors]
+    if memory is not None:
+        extra += qemu_arguments(memory)
+        descriptors.append(memory.descriptor)
+    with ExitStack() as undo:
+        pair = open_pair(firmware.target.link)
+        undo.callback(pair.close)
+        ours, theirs = socket.socketpair()
         undo.callback(ours.close)
+        console_read, console_write = os.pipe()
         undo.callback(os.close, console_read)
         by_uart = platform.firmware_link == "uart"
-        wiring = Wiring(
-            link=_backend(pair) if by_uart else "null",
-            link_uart=platform.link_uart if by_uart else None,
-            console=f"file,path=/dev/fd/{console_write}",
-            console_uart=platform.console_uart,
-            qmp_fd=theirs.fileno(),
-        )
-        # Each byte on the link passes between two threads, of QEMU's main loop and of its virtual CPU: on one
-        # host CPU this takes a third to a half of the time.
-        process = spawn(
-            [*wire(argv, wiring, icount), *extra],
-            link=None if by_uart else pair.device_fd,
-            pass_fds=(pair.device_fd, console_write, theirs.fileno(), *descriptors),
-            on_one_cpu="-smp" not in argv,
-            foreign=True,
-        )
+        with theirs, os.fdopen(console_write, "wb", buffering=0):
+            wiring = Wiring(
+                link=_backend(pair) if by_uart else "null",
+                link_uart=platform.link_uart if by_uart else None,
+                console=f"file,path=/dev/fd/{console_write}",
+                console_uart=platform.console_uart,
+                qmp_fd=theirs.fileno(),
+            )
+            # Each byte on the link passes between two threads, of QEMU's main loop and of its virtual CPU: on
+            # one host CPU this takes a third to a half of the time.
+            process = spawn(
+                [*wire(argv, wiring, icount), *extra],
+                link=None if by_uart else pair.device_fd,
+                pass_fds=(pair.device_fd, console_write, theirs.fileno(), *descriptors),
+                on_one_cpu="-smp" not in argv,
+                foreign=True,
+            )
         undo.pop_all()
-    return RunningDevice(
-        name=platform.name,
-        target=firmware.target,
-        firmware=firmware,
-        transport=pair.transport,
-        clock=ProcessClock(program_of(process)),
-        timing="exact" if icount else "wall",
-        icount=icount,
-        process=process,
-        console_tail=_console(console_read, platform),
-        output_tail=output_tail(process, "qemu"),
-        qmp=Qmp(ours, nullcontext if by_uart else partial(_short_reads, pair.transport)),
-        memory=memory,
-        counters=counters,
-        access_check=check,
+    return Started(
+        process,
+        pair.transport,
+        Qmp(ours, nullcontext if by_uart else partial(_short_reads, pair.transport)),
+        _console(console_read, platform),
+        pair.release_device_end,
     )
 
 
@@ -148,22 +160,19 @@ def _shared_memory(firmware: Firmware, argv: list[str]) -> SharedMemory | None:
     return SharedMemory(platform.memory_at, size)
 
 
-def _console(descriptor: int, platform: Platform) -> TextTail | None:
-    """The collector of the console's text; None for a machine whose text comes over the link."""
+def _console(descriptor: int, platform: Platform) -> IO[bytes] | None:
+    """The console's output; None for a machine whose text comes over the link."""
     console = os.fdopen(descriptor, "rb", buffering=0)
     if platform.console_uart is None:
         console.close()
         return None
-    return TextTail(console, "console")
+    return console
 
 
-def _run(device: RunningDevice, program: str, pair: LinkPair, deadline: Deadline) -> None:
-    """Lets the paused machine run once `program`, QEMU, has opened its end of the link."""
-    assert device.qmp is not None
+def _run(device: RunningDevice, program: str, started: Started, deadline: Deadline) -> None:
+    """Lets the paused machine of `program`, QEMU, run."""
     try:
-        device.qmp.open(deadline)
-        pair.release_device_end()
-        device.qmp.execute("cont", deadline)
+        device.run(started, deadline)
     except HarnessError as error:
         told = device.diagnose(error).add_context(stage=deadline.stage)
         told.next_step = step_after_refusal(device.output, program) or told.next_step

@@ -59,6 +59,11 @@ class Qmp:
             request["arguments"] = arguments
         self._link.write(json.dumps(request).encode() + b"\n", _WRITE_S)
 
+    def go_on(self, other: Qmp) -> None:
+        """Go on over the connection of `other`, to another QEMU."""
+        self._link.close()
+        self._link, self._received, self._sent, self.ready = other._link, b"", 0, False
+
     def close(self) -> None:
         """Close the connection; QEMU runs on."""
         self._link.close()

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from contextlib import ExitStack
 from functools import partial
 
@@ -14,10 +13,9 @@ from minrpc.host.process import output_tail, spawn
 from minrpc.host.wall import program_of
 from minrpc.program import Program, read_program
 from minrpc.rtl import Recording, model_of
-from minrpc.running.device import RunningDevice
+from minrpc.running.device import RunningDevice, Started
 from minrpc.running.links import pair_for_process
 from minrpc.running.shared_memory import SharedMemory
-from minrpc.transport import FdTransport
 
 _SYMBOLS = ("_start", "_SEGGER_RTT", "__flash_size", "__ram_size")
 
@@ -36,7 +34,7 @@ def start_rtl(firmware: Firmware) -> RunningDevice:
         recording = Recording()
         undo.callback(recording.close)
         begin = partial(_spawn, firmware, str(model), program, memory, recording)
-        process, link = begin()
+        process, link, *_ = begin()
         undo.pop_all()
     return RunningDevice(
         name=platform.name,
@@ -46,7 +44,7 @@ def start_rtl(firmware: Firmware) -> RunningDevice:
         clock=ProcessClock(program_of(process)),
         timing="exact",
         process=process,
-        output_tail=output_tail(process, "rtl"),
+        output_tail=output_tail(process, "emulator"),
         memory=memory,
         recording=recording,
         spawn_again=begin,
@@ -55,7 +53,7 @@ def start_rtl(firmware: Firmware) -> RunningDevice:
 
 def _spawn(
     firmware: Firmware, model: str, program: Program, memory: SharedMemory, recording: Recording
-) -> tuple[subprocess.Popen[bytes], FdTransport]:
+) -> Started:
     """A new process of the core with the firmware in its memory, and the link to it."""
     put_image(program, memory)
     with pair_for_process(firmware.target.link) as pair:
@@ -69,7 +67,7 @@ def _spawn(
         wave = [str(firmware.target.wave)] if firmware.target.wave else []
         descriptors = [pair.device_fd, memory.descriptor, recording.descriptor]
         process = spawn([model, *words, *wave], pass_fds=descriptors, foreign=True)
-    return process, pair.transport
+    return Started(process, pair.transport)
 
 
 def put_image(program: Program, memory: SharedMemory) -> None:

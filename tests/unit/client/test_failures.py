@@ -299,7 +299,7 @@ def test_a_device_that_is_slow_to_read_is_told_of_the_end_but_holds_nobody_up(
 class DeadEmulator(Unowned):
     """The owner of a device that has ended."""
 
-    def diagnose(self, error: HarnessError) -> HarnessError:
+    def diagnose(self, error: HarnessError, said: str = "") -> HarnessError:
         ended = EmulatorExitedError("the emulator ended with status 1", status=1)
         return ended.add_context(stage=error.stage)
 
@@ -317,10 +317,37 @@ def test_a_dead_emulator_is_named_as_the_cause() -> None:
     device.close()
 
 
+def test_output_of_an_earlier_session_is_no_crash_of_this_one() -> None:
+    heard = []
+
+    class Listening(Unowned):
+        """Notes the output that it is given, and the sessions that have begun."""
+
+        def session_began(self) -> None:
+            heard.append("session")
+
+        def diagnose(self, error: HarnessError, said: str = "") -> HarnessError:
+            heard.append(said)
+            return error
+
+    model = DeviceModel()
+    transport = ModelTransport(model)
+    owner = Listening(clock=transport.clock)
+    device = Device(transport, owner, session_timeout_s=TIMEOUT_S, call_timeout_s=TIMEOUT_S)
+    device.connect()
+    for words in (b"fatal: one\n", b""):
+        transport.say(words + model.boot())
+        with pytest.raises(SessionTerminatedError):
+            device.empty((4,), np.int8)
+        assert device.system_lib()["inc"](1) == 2
+    assert heard == ["session", "fatal: one\n", "session", "", "session"]
+    device.close()
+
+
 class Damaged(Unowned):
     """The owner of a device that crashes in its own code."""
 
-    def diagnose(self, error: HarnessError) -> HarnessError:
+    def diagnose(self, error: HarnessError, said: str = "") -> HarnessError:
         error.own_code = isinstance(error, SessionTerminatedError)
         return error
 

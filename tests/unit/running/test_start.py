@@ -30,6 +30,7 @@ from minrpc import (
     RunningDevice,
     Target,
     build,
+    counters_for,
     lacking,
     start,
 )
@@ -304,6 +305,41 @@ def test_a_process_that_was_killed_is_not_started_again(posix: Firmware) -> None
         assert device.process.wait() == -signal.SIGKILL
         assert device.start_again() == ""
         assert not device.alive()
+
+
+@pytest.mark.parametrize("link", get_args(Link))
+def test_an_emulator_that_ended_is_started_again(bare: Firmware, link: Link) -> None:
+    """Its link and its console's text stay, and its counters count on; nothing of the first QEMU is left, and
+    its output is not the next one's."""
+    with counters_for(bare.elf) as counters, start(bare.changed(link=link), counters=counters) as device:
+        hear(device)
+        (_, threads, descriptors), executed = held(), 0
+        for _ in range(2):
+            assert counters.executed().total > executed
+            executed = counters.executed().total
+            ended = device.process
+            assert ended is not None
+            ended.send_signal(signal.SIGABRT)
+            assert isinstance(lost(device), EmulatorExitedError)
+            assert device.start_again() == "it was started again: arrays, functions and libraries are gone"
+            hear(device)
+            assert ended.returncode == -signal.SIGABRT
+            assert device.output.count("lan9118") < 2  # QEMU's warning.
+        assert held()[1:] == (threads, descriptors)
+        assert device.console_text.count("ready") == 3
+        device.check()
+
+
+def test_a_qemu_that_does_not_start_again_is_told(bare: Firmware, monkeypatch: pytest.MonkeyPatch) -> None:
+    with start(bare) as device:
+        assert device.process is not None
+        device.process.send_signal(signal.SIGABRT)
+        device.process.wait()
+        monkeypatch.setattr("minrpc.running.qemu.wire", lambda *_: ["false"])
+        assert device.start_again() == ""
+        assert not device.alive()
+        with pytest.raises(LinkClosedError):
+            device.reset(Deadline("reset", PATIENCE_S))
 
 
 def test_a_board_that_hangs_is_reset_once_and_may_have_a_new_link(monkeypatch: pytest.MonkeyPatch) -> None:
