@@ -10,7 +10,7 @@ import numpy as np
 
 from minrpc.errors import GuardError
 from minrpc.library.frame import Block, CallFrame, HostAt
-from minrpc.library.pointer_types import Callback, check_dtype, device_address, require_fits
+from minrpc.library.pointer_types import Callback, check_dtype, device_address, require_bools, require_fits
 from minrpc.library.scalars import (
     Address,
     Shown,
@@ -269,6 +269,8 @@ class Placer:
         held = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
         if isinstance(value, str) and "\0" in value:
             raise ValueError(f"{where}: {value!r} has a NUL character, where a text of C ends: give bytes")
+        if isinstance(target, Scalar) and target.kind == "bool":
+            require_bools(where, ctype, np.frombuffer(held, np.bool_))
         title = f"{name or 'text'} ({type(value).__name__} of {len(held)})"
         block = self._shared(title, held, 8, not is_const(pointer.target))
         if isinstance(held, bytearray):

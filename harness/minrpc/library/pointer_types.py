@@ -94,6 +94,15 @@ def check_dtype(where: str, ctype: CType, pointer: Pointer, value: np.ndarray[An
         elif shape:
             shown += f"[..,{','.join('..' if count is None else str(count) for count in shape)}]"
         raise TypeError(f"{where}: expected {shown} ({declaration(ctype)}), got {describe(value)}")
+    require_bools(where, ctype, value)
+
+
+def require_bools(where: str, ctype: CType, value: np.ndarray[Any, Any]) -> None:
+    """Raise ValueError for a bool, also in a structured array, whose byte is neither 0 nor 1."""
+    for name in value.dtype.names or ():
+        require_bools(f"{where}: {name}", ctype, value[name])
+    if value.dtype == np.bool_ and (most := value.view(np.uint8).max(initial=0)) > 1:
+        raise ValueError(f"{where}: expected {declaration(ctype)}, got a byte {most}: a bool is 0 or 1")
 
 
 def _ends_in(shape: tuple[int, ...], end: tuple[int | None, ...]) -> bool:

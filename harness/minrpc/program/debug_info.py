@@ -66,6 +66,9 @@ _POINTERS: Final = {
     "DW_TAG_reference_type": True,
     "DW_TAG_rvalue_reference_type": True,
 }
+# Sizes of those for which Python has numbers, in bytes.
+_SIZES: Final[dict[Kind, tuple[int, ...]]] = {"float": (2, 4, 8), "complex": (8, 16)}
+_BIG: Final = 1  # DW_END_big, as of GCC's scalar_storage_order.
 _PASSED_BY_REFERENCE: Final = 4  # DW_CC_pass_by_reference
 # DW_LANG codes: assembler, whose functions have no prototypes, and C.
 _ASSEMBLER: Final = 0x8001  # DW_LANG_Mips_Assembler, also of others
@@ -343,7 +346,9 @@ class _Unit:
         if die.tag == "DW_TAG_base_type":
             kind, signed = _ENCODINGS.get(die.attributes["DW_AT_encoding"].value, ("other", True))
             size = die.attributes["DW_AT_byte_size"].value
-            if kind == "float" and size not in (2, 4, 8):
+            if _number(die, "DW_AT_endianity", 0) == _BIG:
+                kind, name = "other", f"big-endian {name}"
+            if size not in _SIZES.get(kind, (size,)) or name == "__bf16":
                 kind = "other"
             return Scalar(name, size, kind, signed)
         if die.tag in _POINTERS:
