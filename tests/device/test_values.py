@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +15,10 @@ Load = Callable[..., LoadedLibrary]
 C = Path(__file__).with_name("c")
 
 
-def witness(source: Path, directory: Path) -> list[str]:
-    """The lines that the source's own main prints."""
+def witness(sources: Sequence[Path], directory: Path) -> list[str]:
+    """The lines that the sources' own main prints."""
     program = directory / "witness"
-    subprocess.run(["gcc", "-DWITNESS", "-w", source, "-o", program], check=True, timeout=60)
+    subprocess.run(["gcc", "-DWITNESS", "-w", *sources, "-o", program], check=True, timeout=60)
     ran = subprocess.run([program], check=True, timeout=60, capture_output=True, text=True)
     return ran.stdout.splitlines()
 
@@ -39,7 +39,7 @@ def test_values_that_fit_arrive(values: LoadedLibrary, tmp_path: Path) -> None:
     for value in (wide.ONE, wide.HALF, wide.MOST):
         assert isinstance(values["next"](value), wide)
         lines.append(f"{int(values['next'](value))} {int(values['asks'](value))}")
-    assert lines == witness(C / "values.c", tmp_path)
+    assert lines == witness([C / "values.c"], tmp_path)
     assert values.fakes.answered.calls == [(wide.ONE,), (wide.HALF,), (wide.MOST,)]
 
 

@@ -84,10 +84,24 @@ def wrong(where: str, ctype: CType, value: object, reason: str = "") -> TypeErro
     return TypeError(f"{where}: expected {declaration(ctype)}, got {describe(value)}{because}")
 
 
+class Constant(IntEnum):
+    """A constant of a C enum."""
+
+
 @lru_cache(maxsize=256)
-def enum_class(enumeration: Enumeration) -> type[IntEnum]:
-    """The IntEnum for values of the C enum."""
-    return IntEnum(enumeration.tag or "enum", list(enumeration.constants))  # type: ignore
+def enum_class(enumeration: Enumeration) -> type[Constant]:
+    """The IntEnum for values of the C enum. Python's enums refuse some names: these are set afterwards."""
+    marked = [(f" {n}" if n == "mro" or n[0] == "_" else n, value) for n, value in enumeration.constants]
+    made: type[Constant] = Constant(enumeration.tag or "enum", marked)  # type: ignore
+    made._member_names_[:] = [name.lstrip() for name in made._member_names_]
+    for name, member in list(made.__members__.items()):
+        if name[0] == " ":
+            member._name_ = member._name_.lstrip()
+            name = name.lstrip()
+            made._member_map_[name] = made._member_map_.pop(f" {name}")
+            if name == "mro" or not hasattr(made, name):
+                type.__setattr__(made, name, member)
+    return made
 
 
 def to_int(where: str, ctype: CType, value: object) -> int:
@@ -106,6 +120,11 @@ def to_int(where: str, ctype: CType, value: object) -> int:
     limits = value_range(stripped)
     if limits is None or not isinstance(value, int | np.integer | np.bool_):
         raise wrong(where, ctype, value)
+    if isinstance(value, Address):
+        raise wrong(where, ctype, value, "a pointer is no number; int(pointer) is one")
+    constant = (value._name_, int(value)) if isinstance(value, Constant) else None
+    if constant and isinstance(stripped, Enumeration) and constant not in stripped.constants:
+        raise wrong(where, ctype, value, "it is a constant of another enum")
     number = int(value)
     least, most = limits
     if isinstance(stripped, Scalar) and stripped.name == "char":

@@ -4,7 +4,11 @@
 #include <stdint.h>
 
 typedef int8_t eight __attribute__((vector_size(8)));
-enum wide { ONE = 1, HALF = 0x8000000000000000ull, MOST = 0xffffffffffffffffull };
+enum wide {
+	ONE = 1,
+	HALF = 0x8000000000000000ull,
+	MOST = 0xffffffffffffffffull
+};
 
 extern enum wide answered(enum wide asked);
 
