@@ -28,6 +28,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"did you mean {' or '.join(near)}" if near else ""
 
 
+def in_files(name: str, known: Iterable[str]) -> list[str]:
+    """The names in `known` of things that have this name in one of several files: "a.c:name"."""
+    return [found for found in known if found.endswith(f":{name}")]
+
+
 def text_name(name: object, of: str) -> str:
     """The name itself. Raises TypeError for a value that is not a text: "a function's name is a text, not
     5"."""

@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from minrpc.library.frame import GUARD, Block, CallFrame
 from minrpc.library.placing import Out, Placer, Sent
 from minrpc.library.pointer_types import Callback
-from minrpc.library.scalars import Address, int_value, is_float, is_number, number_from
+from minrpc.library.scalars import Address, is_float, is_number, number_from, number_of_word
 from minrpc.library.structs import StructValue
 from minrpc.program.c_types import (
-    CType,
     FunctionDeclaration,
     Pointer,
     RecordType,
-    Scalar,
     Void,
     declaration,
     strip,
@@ -112,7 +110,7 @@ def _result(
     if is_float(ctype):
         return lambda value: value, None
     if is_number(ctype):
-        return lambda value: int_value(ctype, _wrapped(ctype, value)), None
+        return lambda value: number_of_word(ctype, value), None
     if isinstance(stripped, RecordType):
         made = StructValue(stripped, typename=declaration(ctype))
         block = placer.struct("the result", made, ctype, written=True)
@@ -121,12 +119,3 @@ def _result(
     box: list[object] = []
     block = placer.value_out("the result", ctype, lambda data: box.append(number_from(ctype, bytes(data))))
     return lambda _: box[0], block
-
-
-def _wrapped(ctype: CType, value: object) -> int:
-    """The value as a signed 64-bit integer, since the wire has no unsigned ones."""
-    assert isinstance(value, int), f"a thunk returned {value!r}"
-    stripped = strip(ctype)
-    if isinstance(stripped, Scalar) and stripped.kind == "uint" and value < 0:
-        return value + (1 << 64)
-    return int(value)

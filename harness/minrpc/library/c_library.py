@@ -37,7 +37,7 @@ from minrpc.library.scalars import Address, describe
 from minrpc.library.structs import Place, load_value
 from minrpc.library.thunks import COPY
 from minrpc.library.toolset import ProgramFacts
-from minrpc.names import did_you_mean, listed, text_name
+from minrpc.names import did_you_mean, in_files, listed, text_name
 from minrpc.program import Symbols
 from minrpc.program.c_types import (
     CType,
@@ -334,7 +334,7 @@ class CLibrary:
         elif name in self.declarations.types:
             hint = f"it is a type: minrpc.types(lib).{name}"
         elif name in self.declarations.statics:
-            several = [known for known in self._declared if known.endswith(f":{name}")]
+            several = in_files(name, self._declared)
             hint = (
                 "it is static: statics=True makes those of C files callable, loading a header makes its own"
             )

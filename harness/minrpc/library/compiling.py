@@ -46,9 +46,10 @@ from minrpc.library.toolset import Toolset, program_facts
 from minrpc.program import Elf, read_program
 from minrpc.program.c_types import Declarations, FunctionDeclaration, FunctionType, Pointer, strip
 from minrpc.program.compiler import Compiler, compiler_of_object
-from minrpc.program.debug_info import UNTYPED, read_declarations
+from minrpc.program.debug_info import read_declarations
 from minrpc.program.elf import THREAD, UNDEFINED
-from minrpc.program.objects import elves_of, merged, read_object
+from minrpc.program.merging import UNTYPED, merged
+from minrpc.program.objects import elves_of, read_object
 from minrpc.program.packing import SECTION, ask_alignments
 
 _COMPILE_S: Final = 10 * 60.0
@@ -440,7 +441,8 @@ def _with_prototypes(declarations: Declarations, sources: Sources, toolset: Tool
         prototype = strip(pointer.target)
         assert isinstance(prototype, FunctionType)
         functions[name] = FunctionDeclaration(name, functions[name].symbol, prototype)
-    return replace(declarations, functions=functions, types={**given.types, **declarations.types})
+    declarations = merged([declarations, Declarations(every_type=given.every_type)])
+    return replace(declarations, functions=functions)
 
 
 def _prototypes(sources: Sources) -> list[str]:

@@ -15,7 +15,7 @@ from minrpc.client.conversation import Conversation
 from minrpc.errors import DialectError
 from minrpc.library.further_arguments import Further, further, takes_format
 from minrpc.library.pointer_types import Callback, device_address, require_fits
-from minrpc.library.scalars import Address, int_value, is_float, is_number, to_float, to_int, wrong
+from minrpc.library.scalars import Address, is_float, is_number, number_of_word, to_float, to_int, wrong
 from minrpc.library.structs import Place, Storage, load_from, load_value, set_addresses, store_value
 from minrpc.library.stubs import in_memory
 from minrpc.names import listed, near_or_all
@@ -326,9 +326,7 @@ class _Arguments:
             return load_value(ctype, data, pointed=self._pointers)
         if is_float(ctype):
             return _FLOAT.unpack(_WORD.pack(number))[0]
-        if isinstance(stripped, Scalar) and stripped.kind == "uint":
-            number &= (1 << 8 * stripped.size) - 1
-        return int_value(ctype, number)
+        return number_of_word(ctype, number)
 
     def _pointer(self, ctype: CType, pointer: Pointer, address: int, length: int | str | None) -> object:
         """The argument, or the span of memory that it stands for."""

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from minrpc.client.session import Session
 from minrpc.firmware import Firmware
@@ -20,8 +20,6 @@ from minrpc.names import did_you_mean
 from minrpc.program import Symbols, read_program
 from minrpc.program.c_types import Declarations, FunctionDeclaration
 
-Item = TypeVar("Item")
-
 
 class FirmwareFunctions:
     """The functions of the running firmware that have external linkage.
@@ -36,10 +34,18 @@ class FirmwareFunctions:
         self.name = firmware.elf.name
         self.session = session
         self._firmware = firmware
-        self._program = known = read_program(firmware.elf)
+        self._program = read_program(firmware.elf)
         self._loaded: dict[str, LoadedLibrary] = {}
-        self.types = Types(self.name, _Declared(known.type, lambda: known.everything.types))
-        self.variables = Variables(self, _Declared(known.variable, lambda: known.everything.variables))
+
+    @property
+    def types(self) -> Types:
+        """Its structs and enums. Reading all debug information takes a second at the first use."""
+        return Types(self.name, self._program.everything.types)
+
+    @property
+    def variables(self) -> Variables:
+        """Its variables, as `types`."""
+        return Variables(self, self._program.everything.variables)
 
     @property
     def symbols(self) -> Symbols:
@@ -107,24 +113,3 @@ class FirmwareFunctions:
             self.name, (thunks,), (), named, Declarations(named), start=False, key=thunks.parent.name
         )
         return load_compiled(self.session, compiled, toolset)
-
-
-class _Declared(Mapping[str, Item], Generic[Item]):
-    """A program's declarations by name, each read when it is looked up, since reading all takes long."""
-
-    def __init__(
-        self, find: Callable[[str], Item | None], read_all: Callable[[], Mapping[str, Item]]
-    ) -> None:
-        self._find, self._read_all = find, read_all
-
-    def __getitem__(self, name: str) -> Item:
-        found = self._find(name)
-        if found is None:
-            raise KeyError(name)
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._read_all())
-
-    def __len__(self) -> int:
-        return len(self._read_all())

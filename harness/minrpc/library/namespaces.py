@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from typing import Any, Protocol
 
@@ -12,7 +12,7 @@ import numpy as np
 from minrpc.library.pointer_types import Callback
 from minrpc.library.scalars import enum_class
 from minrpc.library.structs import Place, StructValue, load_value, make_struct, store_value
-from minrpc.names import listed, near_or_all, text_name
+from minrpc.names import in_files, listed, near_or_all, text_name
 from minrpc.program.c_types import (
     CType,
     Enumeration,
@@ -25,6 +25,14 @@ from minrpc.program.c_types import (
     size_of,
     strip,
 )
+
+
+def _not_one(kind: str, name: str, known: Iterable[str], shown: Iterable[str]) -> str:
+    """Says that the name is none, or that of several: "no type 'pt'; it has point"."""
+    several = [f'{kind}s(lib)["{found}"]' for found in in_files(name, known)]
+    if several:
+        return f"several {kind}s {name!r}: {listed(several, 6)}"
+    return f"no {kind} {name!r}; it has {listed(near_or_all(name, shown), 8)}"
 
 
 class StructType:
@@ -72,8 +80,7 @@ class Types:
             raise AttributeError(name)
         ctype = self._types.get(name)
         if ctype is None:
-            near = near_or_all(name, self)
-            raise AttributeError(f"{self._library} has no type {name!r}; it has {listed(near, 8)}")
+            raise AttributeError(f"{self._library} has {_not_one('type', name, self._types, self)}")
         return self._made(name, ctype)
 
     __getitem__ = __getattr__
@@ -160,8 +167,8 @@ class Variables:
         """The variable itself. Raises AttributeError when there is none."""
         variable = self._variables.get(text_name(name, "variable"))
         if variable is None:
-            near = near_or_all(name, self._variables)
-            raise AttributeError(f"{self._library.name} has no variable {name!r}; it has {listed(near, 8)}")
+            reason = _not_one("variable", name, self._variables, self._variables)
+            raise AttributeError(f"{self._library.name} has {reason}")
         address = self._library.symbols.addresses.get(variable.symbol)
         if address is None:
             raise AttributeError(f"{self._library.name}: {name} was left out, since nothing uses it")

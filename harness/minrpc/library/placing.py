@@ -10,7 +10,7 @@ import numpy as np
 
 from minrpc.errors import GuardError
 from minrpc.library.frame import Block, CallFrame, HostAt
-from minrpc.library.pointer_types import Callback, check_dtype, device_address, require_fits
+from minrpc.library.pointer_types import Callback, check_dtype, device_address, require_bools, require_fits
 from minrpc.library.scalars import (
     Address,
     Shown,
@@ -27,6 +27,7 @@ from minrpc.library.structs import (
     Within,
     address_of,
     as_struct,
+    is_of,
     memory_of,
     path_at,
     pointer_offsets,
@@ -49,7 +50,6 @@ from minrpc.program.c_types import (
     flat_fields,
     is_const,
     numpy_dtype,
-    same_record,
     size_of,
     strip,
 )
@@ -117,7 +117,7 @@ class Placer:
             if not stripped.complete:
                 raise TypeError(f"{where}: {declaration(ctype)} is incomplete: its members are not known")
             value = as_struct(stripped, where, value)
-            if not isinstance(value, StructValue) or not _is_of(value, stripped):
+            if not is_of(value, stripped):
                 raise wrong(where, ctype, value, _STRUCT_HINT)
             return self.struct(name, value, ctype)
         data = number_bytes(where, ctype, value)
@@ -141,7 +141,7 @@ class Placer:
         if isinstance(value, dict) or (isinstance(value, tuple) and not _is_row(value, target)):
             return self._literal(where, name, ctype, target, value, written)
         if isinstance(value, StructValue):
-            if not isinstance(target, Void) and not _is_of(value, target):
+            if not isinstance(target, Void) and not is_of(value, target):
                 raise wrong(where, ctype, value)
             return self.struct(name, value, record_of(value), written=written, constant=not written)
         if isinstance(value, Out):
@@ -269,6 +269,8 @@ class Placer:
         held = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
         if isinstance(value, str) and "\0" in value:
             raise ValueError(f"{where}: {value!r} has a NUL character, where a text of C ends: give bytes")
+        if isinstance(target, Scalar) and target.kind == "bool":
+            require_bools(where, ctype, np.frombuffer(held, np.bool_))
         title = f"{name or 'text'} ({type(value).__name__} of {len(held)})"
         block = self._shared(title, held, 8, not is_const(pointer.target))
         if isinstance(held, bytearray):
@@ -326,7 +328,7 @@ class Placer:
         size, given = target.size, value
         value = [as_struct(target, f"{where}[{index}]", item) for index, item in enumerate(given)]
         for index, item in enumerate(value):
-            if not isinstance(item, StructValue) or not _is_of(item, target) or memory_of(item).size != size:
+            if not is_of(item, target) or memory_of(item).size != size:
                 raise wrong(f"{where}[{index}]", target, item, _STRUCT_HINT)
         hosts = [address_of(memory_of(item)) for item in value]
         if (row := self._known.get(("row", *hosts))) is None:
@@ -362,12 +364,8 @@ _FUNCTION_HINT = "pass a function of the library, or of Python"
 
 def _is_row(value: tuple[object, ...], target: CType) -> bool:
     """True for a tuple of pointers or of structs; False for one that has the members of a struct."""
-    structs = (isinstance(item, StructValue) and _is_of(item, target) for item in value)
+    structs = (is_of(item, target) for item in value)
     return not isinstance(target, RecordType) or all(structs)
-
-
-def _is_of(value: StructValue, target: CType) -> bool:
-    return isinstance(target, RecordType) and same_record(record_of(value), target)
 
 
 def _point(block: Block, at: int, target: Sent, inside: int = 0) -> None:

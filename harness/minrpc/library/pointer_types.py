@@ -21,7 +21,7 @@ from minrpc.program.c_types import (
     Void,
     declaration,
     numpy_dtype,
-    size_of,
+    same_type,
     strip,
 )
 from minrpc.wire.dtypes import to_numpy
@@ -94,6 +94,15 @@ def check_dtype(where: str, ctype: CType, pointer: Pointer, value: np.ndarray[An
         elif shape:
             shown += f"[..,{','.join('..' if count is None else str(count) for count in shape)}]"
         raise TypeError(f"{where}: expected {shown} ({declaration(ctype)}), got {describe(value)}")
+    require_bools(where, ctype, value)
+
+
+def require_bools(where: str, ctype: CType, value: np.ndarray[Any, Any]) -> None:
+    """Raise ValueError for a bool, also in a structured array, whose byte is neither 0 nor 1."""
+    for name in value.dtype.names or ():
+        require_bools(f"{where}: {name}", ctype, value[name])
+    if value.dtype == np.bool_ and (most := value.view(np.uint8).max(initial=0)) > 1:
+        raise ValueError(f"{where}: expected {declaration(ctype)}, got a byte {most}: a bool is 0 or 1")
 
 
 def _ends_in(shape: tuple[int, ...], end: tuple[int | None, ...]) -> bool:
@@ -127,18 +136,10 @@ def array_address(where: str, ctype: CType, pointer: Pointer, value: RemoteArray
 
 def check_pointee(where: str, ctype: CType, pointer: Pointer, value: InMemory) -> None:
     """Raise TypeError if a function or variable differs from the pointer's target type."""
-    target, given = strip(pointer.target), strip(value.pointee)
-    if isinstance(target, Void):
-        return
-    if isinstance(target, FunctionType) != isinstance(given, FunctionType):
-        raise wrong(where, ctype, value)
-    if isinstance(target, FunctionType) and isinstance(given, FunctionType):
-        if not _same_shape(target, given):
-            raise TypeError(f"{where}: expected {declaration(ctype)}, got {declaration(given, str(value))}")
-        return
-    if isinstance(given, ArrayType) and not isinstance(target, ArrayType):
-        given = strip(given.element)
-    if _shape(given) != _shape(target):
+    given = strip(value.pointee)
+    if isinstance(given, ArrayType) and not isinstance(strip(pointer.target), ArrayType):
+        given = given.element
+    if not _points_to(pointer.target, given):
         raise TypeError(
             f"{where}: expected {declaration(ctype)}, got {declaration(value.pointee, str(value))}"
         )
@@ -150,9 +151,7 @@ def check_address(where: str, ctype: CType, pointer: Pointer, value: Address) ->
     require_fits(where, pointer.size, value)
     given = strip(value.ctype)
     assert isinstance(given, Pointer)
-    if Void() in (strip(pointer.target), strip(given.target)):
-        return
-    if _shape(strip(given.target)) != _shape(strip(pointer.target)):
+    if not isinstance(strip(given.target), Void) and not _points_to(pointer.target, given.target):
         raise TypeError(f"{where}: expected {declaration(ctype)}, got {value!r}")
 
 
@@ -163,27 +162,25 @@ def require_fits(where: str, pointer_size: int, address: int, size: int = 0) -> 
         raise ValueError(f"{where}: {shown}an address of the device has {8 * pointer_size} bits")
 
 
-def _same_shape(first: FunctionType, other: FunctionType) -> bool:
-    return len(first.parameters) == len(other.parameters) and all(
-        _shape(a) == _shape(b)
-        for a, b in zip(
-            [first.result, *(p.type for p in first.parameters)],
-            [other.result, *(p.type for p in other.parameters)],
-            strict=True,
-        )
-    )
+def _points_to(target: CType, given: CType) -> bool:
+    """True if a pointer to `target` may point to an object of the type `given`."""
+    match strip(target), strip(given):
+        case Void(), _:
+            return True
+        case FunctionType() as one, FunctionType() as two if len(one.used) == len(two.used):
+            # A pointer to void stands for any, as in a comparison for qsort.
+            return all(_is_passed_as(a, b) for a, b in zip(one.used, two.used, strict=True))
+        case Scalar(_, 1, "char"), Scalar(_, 1, "char" | "int" | "uint"):
+            return True
+        case Enumeration(_, size), Scalar(_, other, "int" | "uint") | Enumeration(_, other):
+            return size == other
+        case one, two:
+            return same_type(one, two)
 
 
-def _shape(ctype: CType) -> tuple[object, ...]:
-    """The parts of a type that matter to the ABI."""
-    stripped = strip(ctype)
-    match stripped:
-        case Scalar(_, size, kind, _):
-            return "int" if kind in ("int", "uint", "char", "bool") else kind, size
-        case Enumeration(_, size):
-            return "int", size
-        case Pointer():
-            return ("pointer",)
-        case RecordType() as record:
-            return record.kind, record.tag, record.size
-    return (type(stripped).__name__, size_of(stripped))
+def _is_passed_as(first: CType, other: CType) -> bool:
+    match strip(first), strip(other):
+        case Pointer(one), Pointer(two) if Void() in (strip(one), strip(two)):
+            return True
+        case one, two:
+            return same_type(one, two)

@@ -121,6 +121,7 @@ class Repeated:
                     and flags.c_contiguous
                     and (flags.writeable or not accepts.written)
                     and value.nbytes
+                    and not (accepts.bools and value.view(np.uint8).max() > 1)
                 ):
                     return None
                 arrays.append(value)
@@ -143,11 +144,13 @@ def _overlap(arrays: Sequence[npt.NDArray[Any]]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Accepts:
-    """Accepted values of a parameter: arrays of `dtypes` (of any type if empty), or numbers of one class."""
+    """Accepted values of a parameter: arrays of `dtypes` (of any type if empty), or numbers of one class.
+    bools: True for arrays of bools, whose bytes are 0 or 1."""
 
     array: bool = False
     dtypes: tuple[np.dtype[Any], ...] = ()
     written: bool = False
+    bools: bool = False
     number: type[int] | type[float] | None = None
     least: float = 0
     most: float = 0
@@ -184,7 +187,8 @@ def _accepts_array(pointer: Pointer) -> _Accepts | None:
     if target.kind == "char":
         return _Accepts(array=True, dtypes=(np.dtype(np.int8), np.dtype(np.uint8)), written=written)
     try:
-        return _Accepts(array=True, dtypes=(numpy_dtype(target),), written=written)
+        dtypes = (numpy_dtype(target),)
+        return _Accepts(array=True, dtypes=dtypes, written=written, bools=target.kind == "bool")
     except TypeError:
         return None
 

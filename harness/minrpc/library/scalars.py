@@ -16,6 +16,7 @@ import numpy as np
 from minrpc.names import kind_of, listed, near_or_all
 from minrpc.program.c_types import (
     VOID,
+    ArrayType,
     CType,
     Enumeration,
     Pointer,
@@ -83,10 +84,24 @@ def wrong(where: str, ctype: CType, value: object, reason: str = "") -> TypeErro
     return TypeError(f"{where}: expected {declaration(ctype)}, got {describe(value)}{because}")
 
 
+class Constant(IntEnum):
+    """A constant of a C enum."""
+
+
 @lru_cache(maxsize=256)
-def enum_class(enumeration: Enumeration) -> type[IntEnum]:
-    """The IntEnum for values of the C enum."""
-    return IntEnum(enumeration.tag or "enum", list(enumeration.constants))  # type: ignore
+def enum_class(enumeration: Enumeration) -> type[Constant]:
+    """The IntEnum for values of the C enum. Python's enums refuse some names: these are set afterwards."""
+    marked = [(f" {n}" if n == "mro" or n[0] == "_" else n, value) for n, value in enumeration.constants]
+    made: type[Constant] = Constant(enumeration.tag or "enum", marked)  # type: ignore
+    made._member_names_[:] = [name.lstrip() for name in made._member_names_]
+    for name, member in list(made.__members__.items()):
+        if name[0] == " ":
+            member._name_ = member._name_.lstrip()
+            name = name.lstrip()
+            made._member_map_[name] = made._member_map_.pop(f" {name}")
+            if name == "mro" or not hasattr(made, name):
+                type.__setattr__(made, name, member)
+    return made
 
 
 def to_int(where: str, ctype: CType, value: object) -> int:
@@ -102,11 +117,15 @@ def to_int(where: str, ctype: CType, value: object) -> int:
         return constants[value]
     if isinstance(stripped, Scalar) and stripped.kind == "char" and isinstance(value, str | bytes):
         value = _character(where, ctype, value)
-    if not isinstance(value, int | np.integer | np.bool_):
-        raise wrong(where, ctype, value)
-    number = int(value)
     limits = value_range(stripped)
-    assert limits is not None
+    if limits is None or not isinstance(value, int | np.integer | np.bool_):
+        raise wrong(where, ctype, value)
+    if isinstance(value, Address):
+        raise wrong(where, ctype, value, "a pointer is no number; int(pointer) is one")
+    constant = (value._name_, int(value)) if isinstance(value, Constant) else None
+    if constant and isinstance(stripped, Enumeration) and constant not in stripped.constants:
+        raise wrong(where, ctype, value, "it is a constant of another enum")
+    number = int(value)
     least, most = limits
     if isinstance(stripped, Scalar) and stripped.name == "char":
         least = -(most + 1) // 2 if least == 0 else least  # The compiler chooses the sign of plain char.
@@ -160,18 +179,22 @@ def number_bytes(where: str, ctype: CType, value: object) -> bytes:
     size = size_of(ctype)
     if is_float(ctype):
         return struct.pack(_FLOATS[size], to_float(where, ctype, value))
-    if is_number(ctype):
+    if value_range(ctype) is not None:
         return (to_int(where, ctype, value) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
-    if value_range(ctype) is not None:  # __int128
-        return (to_int(where, ctype, value) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
-    dtype = numpy_dtype(ctype)
-    try:
-        made = np.asarray(value, dtype.base)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise wrong(where, ctype, value, str(error)) from None
-    if made.shape != dtype.shape:
-        raise wrong(where, ctype, value, f"{dtype.shape[0]} elements are expected" if dtype.shape else "")
-    return made.tobytes()
+    match strip(ctype):
+        case Scalar(_, _, "complex"):
+            part = Scalar(declaration(ctype), size // 2, "float")
+            parts: tuple[object, ...] = (value, 0)
+            if isinstance(value, complex | np.complexfloating):
+                parts = value.real, value.imag
+            return b"".join(number_bytes(where, part, item) for item in parts)
+        case ArrayType(element, count):  # A vector.
+            items = value.tolist() if isinstance(value, np.ndarray) else value
+            if not isinstance(items, list | tuple) or len(items) != count:
+                raise wrong(where, ctype, value, f"{count} elements are expected")
+            each = (number_bytes(f"{where}[{index}]", element, item) for index, item in enumerate(items))
+            return b"".join(each)
+    raise TypeError(f"{where}: numpy has no type for {declaration(ctype)}")
 
 
 def number_from(ctype: CType, data: bytes | bytearray | memoryview) -> Any:  # noqa: ANN401 - int, float, enum
@@ -183,6 +206,11 @@ def number_from(ctype: CType, data: bytes | bytearray | memoryview) -> Any:  # n
     limits = value_range(ctype)
     signed = limits is not None and limits[0] < 0
     return int_value(ctype, int.from_bytes(data, "little", signed=signed))
+
+
+def number_of_word(ctype: CType, word: int) -> Any:  # noqa: ANN401 - int, enum
+    """The integer in the low bytes of a word of 64 bits: on the wire all words are signed."""
+    return number_from(ctype, word.to_bytes(8, "little", signed=True)[: size_of(ctype)])
 
 
 def int_value(ctype: CType, number: int) -> int:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from minrpc.library.toolset import Toolset, run_tool
 from minrpc.program import Elf
 from minrpc.program.c_types import FunctionDeclaration
 from minrpc.program.elf import FUNCTION, LOCAL, Symbol
+from minrpc.program.merging import names_of
 
 KEEP_STATICS: Final = ("-fkeep-static-functions", "-fkeep-inline-functions")
 """The compiler then keeps the code of each function, with the calling convention of its declaration."""
@@ -64,28 +64,15 @@ def callable_statics(
 
     external: names of functions with external linkage, which keep their names.
     """
-    count = Counter(function.declared.name for functions in objects for function in functions)
-    files = _short({function.file for functions in objects for function in functions})
+    items = [(function.file, function.declared.name) for functions in objects for function in functions]
+    names = iter(enumerate(names_of(items, external)))
     found: list[list[FunctionDeclaration]] = []
-    number = 0
     for functions in objects:
         found.append([])
         for function in functions:
-            name = function.declared.name
-            called = name if count[name] == 1 and name not in external else f"{files[function.file]}:{name}"
-            found[-1].append(replace(function.declared, name=called, symbol=f"{_SYMBOL}{number}.{name}"))
-            number += 1
-    return found
-
-
-def _short(files: Collection[Path]) -> Mapping[Path, str]:
-    """The files' names, with as many directories as needed to make them differ."""
-    found: dict[Path, str] = {}
-    for file in files:
-        parts = 1
-        while any(other.parts[-parts:] == file.parts[-parts:] for other in files if other != file):
-            parts += 1
-        found[file] = "/".join(file.parts[-parts:])
+            number, called = next(names)
+            symbol = f"{_SYMBOL}{number}.{function.declared.name}"
+            found[-1].append(replace(function.declared, name=called, symbol=symbol))
     return found
 
 

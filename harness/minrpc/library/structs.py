@@ -9,9 +9,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 from reprlib import recursive_repr
-from typing import Any, NamedTuple, NoReturn, Protocol, cast
+from typing import Any, NamedTuple, NoReturn, Protocol, TypeGuard, cast
 
 import numpy as np
 
@@ -40,7 +41,7 @@ from minrpc.program.c_types import (
     flat_fields,
     is_const,
     numpy_dtype,
-    same_record,
+    same_type,
     size_of,
     strip,
     value_range,
@@ -196,7 +197,7 @@ class StructValue(Shown):
         set_(self, "_record", record)
         set_(self, "_storage", storage or Storage(record.size))
         set_(self, "_offset", offset)
-        set_(self, "_typename", typename or record.tag or f"<anonymous {record.kind}>")
+        set_(self, "_typename", typename or record.tag or record.alias or f"<anonymous {record.kind}>")
 
     def __copy__(self) -> StructValue:
         """Copies the members; pointers keep the same targets."""
@@ -240,7 +241,7 @@ class StructValue(Shown):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StructValue):
             return NotImplemented
-        return same_record(self._record, other._record) and bytes_of(self) == bytes_of(other)
+        return is_of(other, self._record) and bytes_of(self) == bytes_of(other)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -262,6 +263,14 @@ class StructValue(Shown):
 def record_of(value: StructValue) -> RecordType:
     """Its type."""
     return value._record
+
+
+def is_of(value: object, ctype: CType) -> TypeGuard[StructValue]:
+    """True for a struct of this type."""
+    return isinstance(value, StructValue) and (value._record is ctype or _same(value._record, ctype))
+
+
+_same = lru_cache(maxsize=1024)(same_type)
 
 
 def bytes_of(value: StructValue) -> bytes:
@@ -494,7 +503,7 @@ def _store_pointer(
 
 def _store_record(storage: Storage, record: RecordType, at: int, where: str, value: object) -> None:
     value = as_struct(record, where, value)
-    if not isinstance(value, StructValue) or not same_record(value._record, record):
+    if not is_of(value, record):
         raise wrong(where, record, value)
     _forget(storage, at, record.size)
     storage.data[at : at + record.size] = bytes_of(value)[: record.size]

@@ -6,9 +6,10 @@ Layouts (sizes, offsets) are the compiler's: this module computes none. All targ
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple
+from pathlib import Path
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -89,7 +90,8 @@ class Field:
 class RecordType:
     """A struct or union. It may contain pointers to itself, so it is filled in after it was made.
 
-    tag: its name, "" if it has none. complete: False if only its name was declared.
+    tag: its name, "" if it has none; alias: then the first typedef's name, if any. complete: False if only
+        its name was declared.
     trivial: False for a C++ class that is passed by a hidden reference.
     alignment: in bytes, if its declaration gives it and the compiler tells, else 0.
     """
@@ -101,9 +103,25 @@ class RecordType:
     trivial: bool = True
     fields: tuple[Field, ...] = ()
     alignment: int = 0
+    alias: str = ""
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Its kind and its name."""
+        return self.kind, self.tag or self.alias
+
+    @property
+    def types(self) -> Sequence[CType]:
+        """Its members' types."""
+        return [member.type for member in self.fields]
+
+    @property
+    def places(self) -> tuple[object, ...]:
+        """Its size, and its members' names and places."""
+        return self.size, *((f.name, f.offset, f.bits, f.first_bit) for f in self.fields)
 
     def __repr__(self) -> str:
-        return f"Record({self.kind} {self.tag or '<anonymous>'}, {self.size} bytes)"
+        return f"Record({declaration(self)}, {self.size} bytes)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +157,11 @@ class FunctionType:
     parameters: tuple[Parameter, ...]
     variadic: bool = False
 
+    @property
+    def used(self) -> Sequence[CType]:
+        """The types of the result and the parameters."""
+        return [self.result, *(parameter.type for parameter in self.parameters)]
+
 
 CType = Void | Scalar | Enumeration | Pointer | ArrayType | RecordType | Qualified | Typedef | FunctionType
 
@@ -171,13 +194,26 @@ class Variable:
     external: bool = True
 
 
+Item = TypeVar("Item")
+
+
+class Origin(NamedTuple, Generic[Item]):
+    """A type or a variable by its name in C, and the source file that has it."""
+
+    name: str
+    file: Path
+    item: Item
+
+
 @dataclass(frozen=True)
 class Declarations:
     """A program's declarations: functions and variables by name, records, enumerations and typedefs by name.
 
-    `types` has both tags of structs and enums, and typedefs; on a conflict the typedef wins.
+    `types` has both tags of structs and enums, and typedefs; on a conflict of a struct or an enum the typedef
+    wins. Types that differ, and variables with internal linkage, of one name in several files are "a.c:name".
     declared: functions that are defined elsewhere, and called here.
     statics: functions with internal linkage, also those whose calls were all inlined.
+    every_variable, every_type: with their files.
     """
 
     functions: Mapping[str, FunctionDeclaration] = field(default_factory=dict)
@@ -185,6 +221,8 @@ class Declarations:
     types: Mapping[str, CType] = field(default_factory=dict)
     declared: Mapping[str, FunctionDeclaration] = field(default_factory=dict)
     statics: Mapping[str, FunctionDeclaration] = field(default_factory=dict)
+    every_variable: Sequence[Origin[Variable]] = ()
+    every_type: Sequence[Origin[CType]] = ()
 
 
 VOID: Final = Void()
@@ -200,15 +238,45 @@ def strip(ctype: CType) -> CType:
     return ctype
 
 
-def same_record(first: RecordType, other: RecordType) -> bool:
-    """True for the same type, also from another compilation unit."""
-    if first is other:
-        return True
-    if (first.kind, first.size, len(first.fields)) != (other.kind, other.size, len(other.fields)):
-        return False
-    return [(f.name, f.offset, f.bits) for f in first.fields] == [
-        (f.name, f.offset, f.bits) for f in other.fields
-    ]
+def same_type(first: CType, other: CType, known: set[tuple[int, int]] | None = None) -> bool:
+    """True for one type of C, also from two files: structs and unions of one name whose members have the same
+    names, places and types, numbers of the same kind and size. Qualifiers do not count. A struct of which
+    only the name is known is that of any file.
+
+    known: pairs of structs, by their ids, that are the same; further ones are added.
+    """
+    known = set() if known is None else known
+    assumed: set[tuple[int, int]] = set()
+    waiting = [(first, other)]
+    while waiting:
+        one, two = map(strip, waiting.pop())
+        match one, two:
+            case RecordType(), RecordType():
+                pair = id(one), id(two)
+                if one is two or pair in assumed or pair in known:
+                    continue
+                whole = one.complete and two.complete
+                if one.names != two.names or (whole and one.places != two.places):
+                    return False
+                assumed.add(pair)
+                if whole:
+                    waiting += zip(one.types, two.types, strict=True)
+            case Pointer(), Pointer() if one.size == two.size:
+                waiting.append((one.target, two.target))
+            case ArrayType(), ArrayType() if None in (one.count, two.count) or one.count == two.count:
+                waiting.append((one.element, two.element))
+            case FunctionType(), FunctionType() if one.variadic == two.variadic:
+                if len(one.used) != len(two.used):
+                    return False
+                waiting += zip(one.used, two.used, strict=True)
+            case Scalar(), Scalar() if "other" not in (one.kind, two.kind):
+                if (one.size, one.kind, one.signed) != (two.size, two.kind, two.signed):
+                    return False
+            case _:
+                if one != two:
+                    return False
+    known |= assumed
+    return True
 
 
 def is_const(ctype: CType) -> bool:
@@ -282,7 +350,7 @@ def _base_name(ctype: CType) -> str:
         case Enumeration(tag):
             return f"enum {tag or '<anonymous>'}"
         case RecordType() as record:
-            return f"{record.kind} {record.tag or '<anonymous>'}"
+            return " ".join(record.names) if record.tag else record.alias or f"{record.kind} <anonymous>"
         case ArrayType(element, count):
             return f"{declaration(element)} __vector({count})"
     return "void"

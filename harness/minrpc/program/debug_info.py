@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from io import BytesIO
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from elftools.dwarf.compileunit import CompileUnit
@@ -23,6 +24,7 @@ from minrpc.program.c_types import (
     FunctionDeclaration,
     FunctionType,
     Kind,
+    Origin,
     Parameter,
     Pointer,
     Qualified,
@@ -30,10 +32,12 @@ from minrpc.program.c_types import (
     Scalar,
     Typedef,
     Variable,
+    declaration,
     size_of,
     strip,
 )
 from minrpc.program.elf import Elf
+from minrpc.program.merging import UNTYPED, add_function, merged
 from minrpc.program.reading import reads
 from minrpc.program.walking import children, origins
 
@@ -61,27 +65,21 @@ _RECORDS: Final = {
     "DW_TAG_class_type": "struct",
     "DW_TAG_union_type": "union",
 }
+_NAMED: Final = {*_RECORDS, "DW_TAG_enumeration_type", "DW_TAG_typedef"}
 _POINTERS: Final = {
     "DW_TAG_pointer_type": False,
     "DW_TAG_reference_type": True,
     "DW_TAG_rvalue_reference_type": True,
 }
+# Sizes of those for which Python has numbers, in bytes.
+_SIZES: Final[dict[Kind, tuple[int, ...]]] = {"float": (2, 4, 8), "complex": (8, 16)}
+_BIG: Final = 1  # DW_END_big, as of GCC's scalar_storage_order.
 _PASSED_BY_REFERENCE: Final = 4  # DW_CC_pass_by_reference
 # DW_LANG codes: assembler, whose functions have no prototypes, and C.
 _ASSEMBLER: Final = 0x8001  # DW_LANG_Mips_Assembler, also of others
 # GCC's names for functions that it calls itself, as of -fsanitize; their symbol is the true name.
 _OF_COMPILER: Final = "__builtin_"
 _C_LANGUAGES: Final = frozenset({0x01, 0x02, 0x0C, 0x1D, 0x2C})
-
-
-UNTYPED: Final = (
-    "it is written in assembler, which has no prototypes: "
-    "give `declare=` a prototype or a header, or call it from a C file beside it"
-)
-"""Reason why a function without known types can't be called."""
-
-OVERLOADED: Final = 'it is overloaded: call the wanted function by an extern "C" function beside it'
-"""Reason why an overloaded C++ function can't be called."""
 
 
 @reads
@@ -132,62 +130,7 @@ def stack_variables(program: Elf) -> list[StackVariable]:
 
 
 def _declared_by(units: Iterable[CompileUnit]) -> Declarations:
-    functions: dict[str, FunctionDeclaration] = {}
-    variables: dict[str, Variable] = {}
-    types: dict[str, CType] = {}
-    declared: dict[str, FunctionDeclaration] = {}
-    statics: dict[str, FunctionDeclaration] = {}
-    for unit in units:
-        reader = _Unit(unit)
-        for function in reader.functions():
-            add_function(functions, function)
-        for function in reader.statics():
-            statics.setdefault(function.name, function)
-        for function in reader.declared():
-            declared.setdefault(function.symbol, function)
-        for variable in reader.variables():
-            variables.setdefault(variable.name, variable)
-        for name, ctype in reader.named_types():
-            add_type(types, name, ctype)
-    return Declarations(functions, variables, types, declared, statics)
-
-
-def add_function(
-    functions: dict[str, FunctionDeclaration], function_declaration: FunctionDeclaration
-) -> None:
-    """Add a function by name. If several C++ functions have one name, only extern "C" functions can be
-    called."""
-    known = functions.setdefault(function_declaration.name, function_declaration)
-    if known.symbol == known.name or (
-        known.symbol == function_declaration.symbol and function_declaration.unsupported != OVERLOADED
-    ):
-        return
-    functions[function_declaration.name] = (
-        function_declaration
-        if function_declaration.symbol == function_declaration.name
-        else replace(known, unsupported=OVERLOADED)
-    )
-
-
-def add_type(types: dict[str, CType], name: str, ctype: CType) -> None:
-    """Add a type. A record that one unit only declares gets the members that another unit defines: pointers
-    to either are pointers to the same type."""
-    known = types.setdefault(name, ctype)
-    first, other = strip(known), strip(ctype)
-    if not isinstance(first, RecordType):
-        return
-    if isinstance(other, RecordType) and (first.kind, first.tag) == (other.kind, other.tag):
-        _complete(first, other)
-        _complete(other, first)
-    elif not first.complete:
-        types[name] = ctype
-
-
-def _complete(record: RecordType, other: RecordType) -> None:
-    """Give an incomplete record the members of a complete one."""
-    if other.complete and not record.complete:
-        record.size, record.trivial, record.fields = other.size, other.trivial, other.fields
-        record.complete = True
+    return merged([_Unit(unit).declarations() for unit in units])
 
 
 class _Unit:
@@ -199,9 +142,25 @@ class _Unit:
         self._pointer_size: int = unit["address_size"]
         self._expressions = DWARFExprParser(unit.structs)
         self._types: dict[int, CType] = {}
+        self._namespaces: dict[int, str] = {}
+        attributes = self._top.attributes
+        self.file = Path(_text(attributes.get("DW_AT_comp_dir")), _text(attributes.get("DW_AT_name")))
         language = self._top.attributes.get("DW_AT_language")
         self._is_assembler = language is not None and language.value == _ASSEMBLER
         self._is_c = language is not None and language.value in _C_LANGUAGES
+
+    def declarations(self) -> Declarations:
+        """All of them."""
+        functions: dict[str, FunctionDeclaration] = {}
+        for function in self.functions():
+            add_function(functions, function)
+        return Declarations(
+            functions,
+            statics={function.name: function for function in reversed(list(self.statics()))},
+            declared={function.symbol: function for function in reversed(list(self.declared()))},
+            every_variable=[Origin(item.name, self.file, item) for item in self.variables()],
+            every_type=[Origin(name, self.file, ctype) for name, ctype in self.named_types()],
+        )
 
     def functions(self) -> Iterator[FunctionDeclaration]:
         """Functions with code in this unit and a linker name, in the order of the source."""
@@ -276,23 +235,42 @@ class _Unit:
         return [(step.op_name, step.args) for step in self._expressions.parse_expr(expression)]
 
     def named_types(self) -> Iterator[tuple[str, CType]]:
-        """Tags, then typedefs, each with its type; a typedef's is the aliased type."""
-        typedefs = []
-        for die in self._scopes(self._top):
-            name = _text(die.attributes.get("DW_AT_name"))
-            if not name:
+        """Tags and typedefs with their types. A tag is "struct list" if `list` is another struct or enum; a
+        type of C++ has its namespace if there are several of the name."""
+        dies = [
+            (_text(die.attributes["DW_AT_name"]), die)
+            for die in self._scopes(self._top)
+            if die.tag in _NAMED and "DW_AT_name" in die.attributes
+        ]
+        count = Counter((name, die.tag == "DW_TAG_typedef") for name, die in dies)
+        tags: list[tuple[str, CType]] = []
+        typedefs: dict[str, CType] = {}
+        for name, die in dies:
+            ctype, record = self._type(die), strip(self._type(die))
+            if count[name, die.tag == "DW_TAG_typedef"] > 1:
+                name = self._namespaces.get(die.offset, "") + name
+            if die.tag != "DW_TAG_typedef":
+                tags.append((name, ctype))
                 continue
-            if die.tag in _RECORDS or die.tag == "DW_TAG_enumeration_type":
-                yield name, self._type(die)
-            elif die.tag == "DW_TAG_typedef":
-                typedefs.append((name, self._type(die)))
-        yield from typedefs
+            typedefs[name] = ctype
+            if isinstance(record, RecordType) and not (record.tag or record.alias):
+                record.alias = name
+        for name, ctype in tags:
+            other = strip(typedefs.get(name, ctype))
+            if isinstance(other, RecordType | Enumeration):
+                yield name if other is ctype else declaration(ctype), ctype
+            else:
+                del typedefs[name]
+                yield name, ctype
+        yield from typedefs.items()
 
-    def _scopes(self, die: DIE) -> Iterator[DIE]:
+    def _scopes(self, die: DIE, namespace: str = "") -> Iterator[DIE]:
         for child in children(die):
             if child.tag == "DW_TAG_namespace":
-                yield from self._scopes(child)
+                name = _text(child.attributes.get("DW_AT_name"))
+                yield from self._scopes(child, f"{namespace}{name}::")
             else:
+                self._namespaces[child.offset] = namespace
                 yield child
 
     def _is_static(self, die: DIE) -> bool:
@@ -343,7 +321,9 @@ class _Unit:
         if die.tag == "DW_TAG_base_type":
             kind, signed = _ENCODINGS.get(die.attributes["DW_AT_encoding"].value, ("other", True))
             size = die.attributes["DW_AT_byte_size"].value
-            if kind == "float" and size not in (2, 4, 8):
+            if _number(die, "DW_AT_endianity", 0) == _BIG:
+                kind, name = "other", f"big-endian {name}"
+            if size not in _SIZES.get(kind, (size,)) or name == "__bf16":
                 kind = "other"
             return Scalar(name, size, kind, signed)
         if die.tag in _POINTERS:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from minrpc.errors import ProgramFileError
-from minrpc.program.c_types import CType, Declarations, FunctionDeclaration, Variable
-from minrpc.program.debug_info import UNTYPED, add_function, add_type, object_units, read_declarations
+from minrpc.program.c_types import Declarations
+from minrpc.program.debug_info import object_units, read_declarations
 from minrpc.program.elf import FUNCTION, Elf
+from minrpc.program.merging import merged
 from minrpc.program.reading import reads
 from minrpc.program.walking import children
 
@@ -58,28 +59,6 @@ def elves_in(path: Path, content: bytes) -> list[Elf]:
             found.append(Elf(member, path.name))
         at += _MEMBER + size + size % 2
     return found
-
-
-def merged(several: Sequence[Declarations]) -> Declarations:
-    """All declarations; the first of a name counts."""
-    functions: dict[str, FunctionDeclaration] = {}
-    variables: dict[str, Variable] = {}
-    types: dict[str, CType] = {}
-    declared: dict[str, FunctionDeclaration] = {}
-    statics: dict[str, FunctionDeclaration] = {}
-    for declarations in reversed(several):
-        declared.update(declarations.declared)
-        statics.update(declarations.statics)
-        variables.update(declarations.variables)
-    for name, ctype in (item for declarations in several for item in declarations.types.items()):
-        add_type(types, name, ctype)
-    for function in (function for declarations in several for function in declarations.functions.values()):
-        add_function(functions, function)
-    for name, function in functions.items():
-        # A C file's declaration of an assembler function.
-        if function.unsupported == UNTYPED:
-            functions[name] = declared.get(function.symbol, function)
-    return Declarations(functions, variables, types, declared, statics)
 
 
 @reads

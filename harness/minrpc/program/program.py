@@ -26,7 +26,7 @@ from minrpc.program.reading import reads
 from minrpc.program.walking import below, children
 
 if TYPE_CHECKING:  # Types are read on first use: a device starts sooner without their reader.
-    from minrpc.program.c_types import CType, Declarations, FunctionDeclaration, Variable
+    from minrpc.program.c_types import Declarations, FunctionDeclaration
 
 _C_NAME: Final = re.compile(r"[A-Za-z_]\w*")
 _NOTE_HEADER: Final = 16  # Header of a note with the name "GNU": three numbers, and the name.
@@ -200,17 +200,6 @@ class Program:
         from minrpc.program.debug_info import read_declarations
 
         return read_declarations(self.elf)
-
-    def type(self, name: str) -> CType | None:
-        """The type `name`: from the units already read, else from any."""
-        for declarations in self._units.values():
-            if name in declarations.types:
-                return declarations.types[name]
-        return self.everything.types.get(name)
-
-    def variable(self, name: str) -> Variable | None:
-        """The variable `name` of file scope."""
-        return self.everything.variables.get(name)
 
     @cached_property
     def _dwarf(self) -> DWARFInfo | None:
