@@ -387,6 +387,20 @@ def test_a_broken_file_fails_only_the_tests_that_need_it(
     result.stdout.fnmatch_lines(["*ConfigurationError: *minrpc.toml: platforms.mine.colour: unknown key*"])
 
 
+def test_a_project_has_its_file_wherever_pytest_starts_and_a_named_file_wins(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = pytester.mkdir("project")
+    for name, key in (("minrpc", "colour"), ("other", "shape")):
+        (project / f"{name}.toml").write_text(f"[platforms.mine]\n{key} = 1\n")
+    (project / "test_it.py").write_text("def test_it(device): pass\n")
+    (project / "pytest.ini").touch()
+    monkeypatch.chdir(pytester.mkdir("elsewhere"))
+    run(pytester, str(project)).stdout.fnmatch_lines(["*minrpc.toml: platforms.mine.colour: unknown key*"])
+    named = run(pytester, str(project), f"--minrpc-platforms-file={project / 'other.toml'}")
+    named.stdout.fnmatch_lines(["*other.toml: platforms.mine.shape: unknown key*"])
+
+
 def test_a_device_that_is_asked_for_at_run_time(pytester: pytest.Pytester) -> None:
     pytester.makefile(".toml", minrpc='[platforms.second]\nextends = "posix"\n')
     pytester.makepyfile(
