@@ -7,7 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc import CFunctions, Device, RemoteError, RunningDevice, connect, measure
+from minrpc import (
+    CFunctions,
+    Device,
+    RemoteError,
+    RunningDevice,
+    SessionTerminatedError,
+    connect,
+    measure,
+)
 
 SOURCE = Path(__file__).parent / "c/disturb.c"
 # More than two rounds of SysTick's 24 bits.
@@ -62,11 +70,34 @@ def test_a_clock_that_was_set_back_is_noticed(running_device: RunningDevice, lib
         measure(lib, "zero", number=1, repeat=1)(50000)
 
 
-@pytest.mark.parametrize("name", ["off", "lines_off", "vectors", "levels", "faults_off"])
-def test_interrupts_come_back_after_a_call(lib: CFunctions, name: str) -> None:
+NEEDED = ["off", "lines_off", "vectors", "levels", "faults_off", "unaligned_off", "floats_off"]
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_the_runtimes_needs_come_back_after_a_call(lib: CFunctions, name: str) -> None:
+    """Interrupts, vectors, unaligned accesses, the FPU."""
     need(lib, name)
     lib[name]()
     assert lib["third"](3.0) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("floats_off_result", r"turned off the FPU in (CPACR|mstatus\.FS)"),
+        ("unaligned_off_ask", "set UNALIGN_TRP in CCR"),
+    ],
+)
+def test_a_death_for_a_changed_register_names_it(device: Device, name: str, told: str) -> None:
+    """The runtime runs before the register is put back, and no array is written past its end."""
+    lib = device.load(SOURCE, fakes={"ask": lambda x: x})
+    need(lib, name)
+    with pytest.raises(
+        SessionTerminatedError, match=rf"^{name}, or a function that it called, {told}"
+    ) as caught:
+        lib[name](1)
+    assert caught.value.next_step.startswith("put the register back")
+    assert not any("may have damaged" in detail for detail in caught.value.details)
 
 
 def test_the_next_session_has_the_first_sessions_processor(running_device: RunningDevice) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from minrpc.running.instructions import NO_INSTRUCTION
+from minrpc.running.instructions import NO_COPROCESSOR, NO_INSTRUCTION, UNALIGNED
 
 _FATAL: Final = re.compile(r"fatal: .*")
 _CALLERS: Final = re.compile(r"callers:((?: 0x[0-9a-f]+)*)")
@@ -31,10 +31,10 @@ _DUMP_LINES: Final = 24
 # Causes by bit of the Configurable Fault Status Register (ARMv7-M, B3.2.15), the most specific first.
 _CFSR: Final = {
     25: "divided by zero",
-    24: "unaligned access",
+    24: UNALIGNED,
     16: NO_INSTRUCTION,
     17: "a jump to an address that is not Thumb code",
-    19: "an instruction of a coprocessor that is off or missing",
+    19: NO_COPROCESSOR,
     18: "an exception returned to a state that does not exist",
     10: "a write to an address without memory; it was reported late, the instruction comes before this place",
     8: "a jump to an address without memory",
@@ -56,7 +56,8 @@ _WRITE_FAULT: Final = 7
 _PHRASES: Final = {
     "Divide by zero": "divided by zero",
     "division by zero": "divided by zero",
-    "unaligned access": "unaligned access",
+    "unaligned access": UNALIGNED,
+    "no coprocessor": NO_COPROCESSOR,
     "Invalid opcode": NO_INSTRUCTION,
     "SIGILL": NO_INSTRUCTION,
     "SIGFPE": "divided by zero, or another error of arithmetic",

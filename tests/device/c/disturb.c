@@ -4,6 +4,13 @@
 
 static volatile uint32_t turns;
 
+int ask(int x);
+
+int asked(int x)
+{
+	return ask(x);
+}
+
 __attribute__((noinline)) void spin(int count)
 {
 	for (int i = 0; i < count; i++) {
@@ -71,6 +78,17 @@ void faults_off(void)
 {
 	__asm__ volatile("cpsid f" ::: "memory");
 }
+
+void unaligned_off(void)
+{
+	REGISTER(0xe000ed14U) |= 1U << 3;
+}
+
+int unaligned_off_ask(int x)
+{
+	unaligned_off();
+	return ask(x);
+}
 #endif
 
 void unguarded(void)
@@ -82,6 +100,18 @@ void unguarded(void)
 void mode(void)
 {
 	__asm__ volatile("vmsr fpscr, %0" ::"r"(3U << 22 | 1U << 24)); /* towards 0, flush to 0 */
+}
+
+void floats_off(void)
+{
+	REGISTER(0xe000ed88U) &= ~(15U << 20);
+	__asm__ volatile("dsb\n\tisb");
+}
+
+float floats_off_result(float x)
+{
+	floats_off();
+	return x;
 }
 #endif
 
@@ -106,6 +136,19 @@ void vectors(void)
 {
 	__asm__ volatile("csrw mtvec, zero");
 }
+
+#if defined(__riscv_flen)
+void floats_off(void)
+{
+	__asm__ volatile("csrc mstatus, %0" ::"r"(3UL << 13));
+}
+
+float floats_off_result(float x)
+{
+	floats_off();
+	return x;
+}
+#endif
 
 #elif defined(__x86_64__)
 

@@ -47,9 +47,11 @@
 #define SCB_DCCMVAU (*(volatile uint32_t *)0xe000ef64U)
 
 #define AIRCR_RESET    0x05fa0004U
+#define CCR_UNALIGNED  (1U << 3)
 #define CCR_DIV_0_TRAP (1U << 4)
 #define CCR_DATA_CACHE (1U << 16)
 #define CCR_CODE_CACHE (1U << 17)
+#define CPACR_FPU      (15U << 20)
 #define SHCSR_FAULTS   (7U << 16) /* UsageFault, BusFault, MemManage by their own names */
 #define CFSR_MMARVALID (1U << 7)
 #define CFSR_BFARVALID (1U << 15)
@@ -219,7 +221,7 @@ void cpu_enable_link_interrupt(void)
 
 uintptr_t minrpc_vectors;
 
-/* Control registers that no request changes: sleep, alignment, priorities, coprocessors. */
+/* Control registers that no request changes: sleep, traps, priorities, coprocessors. */
 static volatile uint32_t *const mode_registers[] = {
 	&SCB_SCR,   &SCB_CCR,
 #if __ARM_ARCH >= 7
@@ -278,6 +280,13 @@ void cpu_restore(bool all)
 	}
 #ifdef MACHINE_LINK_IRQ
 	cpu_enable_link_interrupt();
+#endif
+#if __ARM_ARCH >= 7
+	SCB_CCR &= ~CCR_UNALIGNED;
+#endif
+#if defined(__ARM_FP)
+	SCB_CPACR |= CPACR_FPU;
+	barrier();
 #endif
 	if (all) {
 		restore_modes();
