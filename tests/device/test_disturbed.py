@@ -100,6 +100,25 @@ def test_a_death_for_a_changed_register_names_it(device: Device, name: str, told
     assert not any("may have damaged" in detail for detail in caught.value.details)
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("supervisor", r"an (svc instruction|ecall), for which no handler is there, in supervisor, at "),
+        ("pend", "PendSV, for which no handler is there, in pend, at "),
+        ("interrupt", "(an interrupt came that has no handler|interrupt 30, for which no handler is there)"),
+        ("unprivileged", "unprivileged, or a function that it called, left the privileged mode"),
+    ],
+)
+def test_an_exception_without_a_handler_is_named(
+    running_device: RunningDevice, lib: CFunctions, name: str, told: str
+) -> None:
+    need(lib, name)
+    if running_device.target.platform.port != "baremetal":
+        pytest.skip("the kernel has handlers of its own")
+    with pytest.raises(SessionTerminatedError, match=f"^{told}"):
+        lib[name]()
+
+
 def test_the_next_session_has_the_first_sessions_processor(running_device: RunningDevice) -> None:
     """The modes of floating point and the protection of memory are a session's."""
     numbers = np.linspace(-3, 3, 97, dtype=np.float32)

@@ -213,7 +213,8 @@ class Program:
         if self._dwarf is None:
             return iter(())
         table = self._dwarf.get_aranges()
-        offset = None if table is None else table.cu_offset_at_addr(address)
+        # A function that the linker has left out ends the table.
+        offset = None if table is None or not table.entries else table.cu_offset_at_addr(address)
         return self._dwarf.iter_CUs() if offset is None else iter([self._dwarf.get_CU_at(offset)])
 
     def _declarations_at(self, address: int) -> Iterator[Declarations]:

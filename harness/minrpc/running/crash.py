@@ -44,6 +44,9 @@ _TURNED_OFF: Final = {
     NO_COPROCESSOR: "turned off the FPU in CPACR, and the device's own code needs it",
 }
 _ILLEGAL: Final = 2
+_UNPRIVILEGED: Final = 1
+# The least return address of an exception's handler on a Cortex-M.
+_EXC_RETURN: Final = 0xFFFFFF00
 _X86: Final = ("EM_386", "EM_X86_64")
 _X86_RETURN: Final = b"\xc3"
 OWN_CODE: Final = "it is in the device's own code: this call, or an earlier call, may have damaged its memory"
@@ -109,6 +112,8 @@ def explain(words: LastWords, image: Image, firmware: Firmware | None, called: s
 def _turned_off(words: LastWords, image: Image, found: Backtrace) -> str:
     """The register by which a function has turned off something that the device's own code needs; "" if its
     own code has not failed so."""
+    if words.values.get("control", 0) & _UNPRIVILEGED:
+        return "left the privileged mode (nPRIV in CONTROL), and the device's own code needs it"
     if found.function is None or found.address is None:
         return ""
     if not found.own_code and not _THUNK.fullmatch(found.function.name):
@@ -245,6 +250,8 @@ def _cause(words: LastWords, image: Image, pc: int | None) -> str:
     address = words.address
     to = words.values.get("pc")
     reached = address == to or (address is None and "SIG" not in words.text)
+    if to == 0 and image.machine == "EM_ARM" and words.values.get("lr", 0) >= _EXC_RETURN:
+        return "an interrupt came that has no handler in the table of vectors"
     if to is not None and reached and _has_no_code(image, to):
         return (
             f"call of a null function pointer, 0x{to:x}"

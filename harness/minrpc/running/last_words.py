@@ -12,7 +12,7 @@ from minrpc.running.instructions import NO_COPROCESSOR, NO_INSTRUCTION, UNALIGNE
 
 _FATAL: Final = re.compile(r"fatal: .*")
 _CALLERS: Final = re.compile(r"callers:((?: 0x[0-9a-f]+)*)")
-_VALUE: Final = re.compile(r"\b(pc|lr|ra|sp|address|cfsr|mcause|code) (0x[0-9a-f]+|\d+)")
+_VALUE: Final = re.compile(r"\b(pc|lr|ra|sp|address|cfsr|mcause|code|exception|control) (0x[0-9a-f]+|\d+)")
 _STACK: Final = re.compile(r"\bstack of (\d+) bytes")
 # The answer of a program that was asked for its place, and goes on.
 _PLACE: Final = re.compile(r"(?:callers:((?: 0x[0-9a-f]+)*)\n)?place: pc (0x[0-9a-f]+)\n")
@@ -49,7 +49,11 @@ _MCAUSE: Final = {
     3: "a breakpoint, as of __builtin_trap",
     4: "unaligned read",
     6: "unaligned write",
+    11: "an ecall, for which no handler is there",
 }
+# Exceptions of a Cortex-M that are no faults (ARMv7-M, B1.5.2), and its first interrupt.
+_NO_FAULTS: Final = {11: "an svc instruction", 12: "a DebugMonitor exception", 14: "PendSV"}
+_INTERRUPTS: Final = 16
 _READ_FAULT: Final = 5
 _WRITE_FAULT: Final = 7
 # Zephyr's messages and names of faults.
@@ -158,6 +162,10 @@ class LastWords:
         for bit, words in _CFSR.items():
             if status >> bit & 1:
                 return words
+        number = self.values.get("exception", 0)
+        if number in _NO_FAULTS or number >= _INTERRUPTS:
+            what = _NO_FAULTS.get(number, f"interrupt {number - _INTERRUPTS}")
+            return f"{what}, for which no handler is there"
         if "mcause" in self.values:
             return _MCAUSE.get(self.values["mcause"], "")
         if "SIGFPE" in self.text and self.values.get("code") == _INTEGER_DIVISION:

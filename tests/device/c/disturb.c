@@ -68,7 +68,30 @@ void vectors(void)
 	REGISTER(0xe000ed08U) = 0x20000400U;
 }
 
+void supervisor(void)
+{
+	__asm__ volatile("svc 0");
+}
+
+void pend(void)
+{
+	REGISTER(0xe000ed04U) = 1U << 28;
+	__asm__ volatile("dsb\n\tisb");
+}
+
+void interrupt(void)
+{
+	*(volatile uint32_t *)0xe000e100U = 1U << 30;
+	*(volatile uint32_t *)0xe000e200U = 1U << 30;
+	__asm__ volatile("dsb\n\tisb");
+}
+
 #if __ARM_ARCH >= 7
+void unprivileged(void)
+{
+	__asm__ volatile("msr control, %0\n\tisb" ::"r"(3));
+}
+
 void levels(void)
 {
 	__asm__ volatile("msr basepri, %0" ::"r"(0x20));
@@ -135,6 +158,11 @@ void lines_off(void)
 void vectors(void)
 {
 	__asm__ volatile("csrw mtvec, zero");
+}
+
+void supervisor(void)
+{
+	__asm__ volatile("ecall");
 }
 
 #if defined(__riscv_flen)

@@ -351,8 +351,10 @@ __attribute__((noreturn, used)) void fault_handler(const struct exception_frame 
 						   uint32_t exc_return)
 {
 	char text[192];
-	const char *name = fault_name(SCB_ICSR & 0x1ffU);
+	uint32_t exception = SCB_ICSR & 0x1ffU;
+	const char *name = fault_name(exception);
 	uint32_t status = SCB_CFSR;
+	uint32_t control;
 	uint32_t address = fault_address(status);
 	bool program = (exc_return & EXC_RETURN_PROCESS_STACK) != 0U;
 	/* At a limit the processor stores nothing, and leaves the pointer there. */
@@ -364,11 +366,14 @@ __attribute__((noreturn, used)) void fault_handler(const struct exception_frame 
 	bool overflow = program && (lost || (status & CFSR_STKOF) != 0U ||
 				    stack_ran_out(sp, address == 0U ? sp : address));
 
+	__asm__ volatile("mrs %0, control" : "=r"(control));
 	minrpc_text(text, sizeof(text),
-		    "fatal: %s%s at pc 0x%x, lr 0x%x, sp 0x%x, cfsr 0x%x, hfsr 0x%x, address 0x%x",
+		    "fatal: %s%s at pc 0x%x, lr 0x%x, sp 0x%x, cfsr 0x%x, hfsr 0x%x, address 0x%x, "
+		    "exception %u, control %u",
 		    overflow ? STACK_OVERFLOW : "", name, lost ? 0U : (unsigned int)frame->pc,
 		    lost ? 0U : (unsigned int)frame->lr, (unsigned int)sp, (unsigned int)status,
-		    (unsigned int)SCB_HFSR, (unsigned int)address);
+		    (unsigned int)SCB_HFSR, (unsigned int)address, (unsigned int)exception,
+		    (unsigned int)control);
 	fault_report(text, sp);
 }
 
