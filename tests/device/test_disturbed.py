@@ -7,7 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc import CFunctions, Device, RemoteError, RunningDevice, connect, measure
+from minrpc import (
+    CFunctions,
+    Device,
+    RemoteError,
+    RunningDevice,
+    SessionTerminatedError,
+    connect,
+    measure,
+)
 
 SOURCE = Path(__file__).parent / "c/disturb.c"
 # More than two rounds of SysTick's 24 bits.
@@ -46,8 +54,11 @@ def test_a_changed_clock_is_named_and_put_back(
     before = ticks(lib, "spin", 20000)
     lib[name](*arguments)
     assert ticks(lib, "spin", 20000) == pytest.approx(before, rel=0.01)
-    with pytest.raises(RemoteError, match=r"changed SysTick's .*, the device's clock: its time is not known"):
+    with pytest.raises(
+        RemoteError, match=r"changed SysTick's .*, the device's clock: its time is not known"
+    ) as caught:
         measure(lib, name, number=1, repeat=1)(*arguments)
+    assert caught.value.next_step == "time the function without the part that sets the clock"
     assert ticks(lib, "spin", 20000) == pytest.approx(before, rel=0.01)
 
 
@@ -62,11 +73,53 @@ def test_a_clock_that_was_set_back_is_noticed(running_device: RunningDevice, lib
         measure(lib, "zero", number=1, repeat=1)(50000)
 
 
-@pytest.mark.parametrize("name", ["off", "lines_off", "vectors", "levels", "faults_off"])
-def test_interrupts_come_back_after_a_call(lib: CFunctions, name: str) -> None:
+NEEDED = ["off", "lines_off", "vectors", "levels", "faults_off", "unaligned_off", "floats_off"]
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_the_runtimes_needs_come_back_after_a_call(lib: CFunctions, name: str) -> None:
+    """Interrupts, vectors, unaligned accesses, the FPU."""
     need(lib, name)
     lib[name]()
     assert lib["third"](3.0) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("floats_off_result", r"turned off the FPU in (CPACR|mstatus\.FS)"),
+        ("unaligned_off_ask", "set UNALIGN_TRP in CCR"),
+    ],
+)
+def test_a_death_for_a_changed_register_names_it(device: Device, name: str, told: str) -> None:
+    """The runtime runs before the register is put back, and no array is written past its end."""
+    lib = device.load(SOURCE, fakes={"ask": lambda x: x})
+    need(lib, name)
+    with pytest.raises(
+        SessionTerminatedError, match=rf"^{name}, or a function that it called, {told}"
+    ) as caught:
+        lib[name](1)
+    assert caught.value.next_step.startswith("put the register back")
+    assert not any("may have damaged" in detail for detail in caught.value.details)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("supervisor", r"an (svc instruction|ecall), for which no handler is there, in supervisor, at "),
+        ("pend", "PendSV, for which no handler is there, in pend, at "),
+        ("interrupt", "(an interrupt came that has no handler|interrupt 30, for which no handler is there)"),
+        ("unprivileged", "unprivileged, or a function that it called, left the privileged mode"),
+    ],
+)
+def test_an_exception_without_a_handler_is_named(
+    running_device: RunningDevice, lib: CFunctions, name: str, told: str
+) -> None:
+    need(lib, name)
+    if running_device.target.platform.port != "baremetal":
+        pytest.skip("the kernel has handlers of its own")
+    with pytest.raises(SessionTerminatedError, match=f"^{told}"):
+        lib[name]()
 
 
 def test_the_next_session_has_the_first_sessions_processor(running_device: RunningDevice) -> None:

@@ -94,6 +94,10 @@ bool minrpc_escapable(struct minrpc_server *server, void (*run)(void *context), 
 		server->arena.top = top;
 	}
 	server->escape = outer;
+	if (outer == NULL) {
+		/* Before this function restores its caller's registers, the FPU's among them. */
+		(void)minrpc_restore(server, false);
+	}
 	return !escaped;
 }
 #endif
@@ -217,6 +221,5 @@ bool minrpc_call_handle(uintptr_t handle, struct minrpc_call *call)
 		return false;
 	}
 	done = minrpc_invoke(&callee, 1U, call);
-	(void)minrpc_restore(call->server, false);
 	return minrpc_inspect_memory(call) && done;
 }

@@ -140,8 +140,8 @@ bool minrpc_invoke_timed(const struct minrpc_callee *callee, uint32_t number,
 static inline bool minrpc_escapable(struct minrpc_server *server, void (*run)(void *context),
 				    void *context)
 {
-	(void)server;
 	run(context);
+	(void)minrpc_restore(server, false);
 	return true;
 }
 #endif

@@ -418,7 +418,10 @@ class RpcClient:
 
     def _remote_error(self, exception: RemoteException, stage: str) -> RemoteError:
         text = exception.text or "the device gave no reason"
-        return RemoteError(text, stage=stage, console_tail=self.link.console_text())
+        error = RemoteError(text, stage=stage, console_tail=self.link.console_text())
+        if "time is not known" in text:  # evaluator.c
+            error.next_step = "time the function without the part that sets the clock"
+        return error
 
     def _give_back(self) -> None:
         while self._unused:

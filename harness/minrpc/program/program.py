@@ -214,7 +214,9 @@ class Program:
 
     @cached_property
     def _aranges(self) -> ARanges | None:
-        return None if self._dwarf is None else self._dwarf.get_aranges()
+        table = None if self._dwarf is None else self._dwarf.get_aranges()
+        # A function that the linker has left out ends the table.
+        return table if table is not None and table.entries else None
 
     def _declarations_at(self, address: int) -> Iterator[Declarations]:
         from minrpc.program.debug_info import declarations_of

@@ -15,7 +15,7 @@ from minrpc.errors import STACK_RAN_OUT
 from minrpc.firmware.firmware import Firmware
 from minrpc.program.program import CodeRange
 from minrpc.running.backtrace import DIVIDES_BY_ZERO, Backtrace, trace
-from minrpc.running.instructions import writes, x86_cause
+from minrpc.running.instructions import NO_COPROCESSOR, UNALIGNED, is_riscv_float, writes, x86_cause
 from minrpc.running.last_words import LastWords, ProgramEnd
 
 _NULL: Final = 4096
@@ -39,6 +39,14 @@ _REGISTERS: Final = {
 }
 # A function that calls a loaded function.
 _THUNK: Final = re.compile(r"minrpc_t\d+.*")
+_TURNED_OFF: Final = {
+    UNALIGNED: "set UNALIGN_TRP in CCR, and the device's own code has unaligned accesses",
+    NO_COPROCESSOR: "turned off the FPU in CPACR, and the device's own code needs it",
+}
+_ILLEGAL: Final = 2
+_UNPRIVILEGED: Final = 1
+# The least return address of an exception's handler on a Cortex-M.
+_EXC_RETURN: Final = 0xFFFFFF00
 _X86: Final = ("EM_386", "EM_X86_64")
 _X86_RETURN: Final = b"\xc3"
 OWN_CODE: Final = "it is in the device's own code: this call, or an earlier call, may have damaged its memory"
@@ -56,11 +64,13 @@ class Explanation(NamedTuple):
     """reason: cause and place, in one line. callers: a line for each caller.
 
     own_code: True if it happened in the runtime, outside any function of the user's.
+    step: the user's next step, unless it is own_code.
     """
 
     reason: str
     callers: tuple[str, ...]
     own_code: bool = False
+    step: str = "correct that line"
 
 
 def explain(words: LastWords, image: Image, firmware: Firmware | None, called: str = "") -> Explanation:
@@ -75,6 +85,11 @@ def explain(words: LastWords, image: Image, firmware: Firmware | None, called: s
         return _program_end(words.ended, users, firmware)
     if _has_wrong_stack_pointer(words, image):
         return _wrong_stack_pointer(words.values["sp"], image, found, users, firmware, called)
+    turned_off = _turned_off(words, image, found)
+    if turned_off:
+        who = f"{called or 'the function that was called'}, or a function that it called,"
+        step = "put the register back before the function asks Python or returns"
+        return Explanation(f"{who} {turned_off}", tuple(f"called by {line}" for line in users), step=step)
     lost_return = None if words.overflow else _lost_return(words, image, found, pc)
     if lost_return is not None:
         return _returned_nowhere(lost_return, image, found, users, called)
@@ -92,6 +107,21 @@ def explain(words: LastWords, image: Image, firmware: Firmware | None, called: s
     if words.overflow:
         return Explanation(_overflow(words, image, where), callers, own)
     return Explanation(f"{cause}, in {where}" if where else cause, callers, own)
+
+
+def _turned_off(words: LastWords, image: Image, found: Backtrace) -> str:
+    """The register by which a function has turned off something that the device's own code needs; "" if its
+    own code has not failed so."""
+    if words.values.get("control", 0) & _UNPRIVILEGED:
+        return "left the privileged mode (nPRIV in CONTROL), and the device's own code needs it"
+    if found.function is None or found.address is None:
+        return ""
+    if not found.own_code and not _THUNK.fullmatch(found.function.name):
+        return ""
+    if words.cause in _TURNED_OFF:
+        return _TURNED_OFF[words.cause]
+    no_float = words.values.get("mcause") == _ILLEGAL and is_riscv_float(image.bytes_at(found.address, 4))
+    return "turned off the FPU in mstatus.FS, and the device's own code needs it" if no_float else ""
 
 
 def _has_wrong_stack_pointer(words: LastWords, image: Image) -> bool:
@@ -220,6 +250,8 @@ def _cause(words: LastWords, image: Image, pc: int | None) -> str:
     address = words.address
     to = words.values.get("pc")
     reached = address == to or (address is None and "SIG" not in words.text)
+    if to == 0 and image.machine == "EM_ARM" and words.values.get("lr", 0) >= _EXC_RETURN:
+        return "an interrupt came that has no handler in the table of vectors"
     if to is not None and reached and _has_no_code(image, to):
         return (
             f"call of a null function pointer, 0x{to:x}"

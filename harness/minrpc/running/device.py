@@ -310,11 +310,12 @@ class RunningDevice:
         words = last_words((tail.text(self._before_session) if tail is not None else "") + said)
         if words is None or self.image is None:
             return words is not None
-        explained = explain(words, self.image, self.firmware, (error.stage or "").partition(_CALL)[2])
+        called = (error.stage or "").partition(_CALL)[2].removesuffix(" (timed)")
+        explained = explain(words, self.image, self.firmware, called)
         error.args = (f"{explained.reason}; {error.message}",)
         error.details = (*explained.callers, *error.details)
         error.own_code = explained.own_code
-        step = "correct that line" if not explained.own_code else "look for writes past an array"
+        step = explained.step if not explained.own_code else "look for writes past an array"
         error.next_step = f"{step}, then load it again"
         if self.platform.starts == "rtl" and "the core does not have" in explained.reason:
             error.next_step = "the code is RV32IMC: give the core multiplication, division, compressed code"

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 NO_INSTRUCTION: Final = "an instruction that the core does not have, as of __builtin_trap"
+UNALIGNED: Final = "unaligned access"
+NO_COPROCESSOR: Final = "an instruction of a coprocessor that is off or missing"
 LONGEST_CALL: Final = 8
 """Bytes in front of a return address that can hold the call, at most (x86)."""
 
@@ -104,6 +106,14 @@ def writes(machine: str, code: bytes) -> bool | None:
     if first >> 12 == 0b0101:
         return first >> 9 & 7 < 3
     return False if top in (0b01001, 0b01101, 0b01111, 0b10001, 0b10011, 0b11001, 0b10111) else None
+
+
+def is_riscv_float(code: bytes) -> bool:
+    """True if the first instruction of `code` needs a RISC-V's FPU (or its vector unit)."""
+    first = _half(code, 0)
+    if first & 3 == 3:
+        return first & 0x7F in (0x07, 0x27, 0x43, 0x47, 0x4B, 0x4F, 0x53, 0x57)
+    return first & 3 in (0, 2) and first >> 13 in (1, 5)
 
 
 def x86_cause(code: bytes) -> str:

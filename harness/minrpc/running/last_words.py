@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from minrpc.running.instructions import NO_INSTRUCTION
+from minrpc.running.instructions import NO_COPROCESSOR, NO_INSTRUCTION, UNALIGNED
 
 _FATAL: Final = re.compile(r"fatal: .*")
 _CALLERS: Final = re.compile(r"callers:((?: 0x[0-9a-f]+)*)")
-_VALUE: Final = re.compile(r"\b(pc|lr|ra|sp|address|cfsr|mcause|code) (0x[0-9a-f]+|\d+)")
+_VALUE: Final = re.compile(r"\b(pc|lr|ra|sp|address|cfsr|mcause|code|exception|control) (0x[0-9a-f]+|\d+)")
 _STACK: Final = re.compile(r"\bstack of (\d+) bytes")
 # The answer of a program that was asked for its place, and goes on.
 _PLACE: Final = re.compile(r"(?:callers:((?: 0x[0-9a-f]+)*)\n)?place: pc (0x[0-9a-f]+)\n")
@@ -31,10 +31,10 @@ _DUMP_LINES: Final = 24
 # Causes by bit of the Configurable Fault Status Register (ARMv7-M, B3.2.15), the most specific first.
 _CFSR: Final = {
     25: "divided by zero",
-    24: "unaligned access",
+    24: UNALIGNED,
     16: NO_INSTRUCTION,
     17: "a jump to an address that is not Thumb code",
-    19: "an instruction of a coprocessor that is off or missing",
+    19: NO_COPROCESSOR,
     18: "an exception returned to a state that does not exist",
     10: "a write to an address without memory; it was reported late, the instruction comes before this place",
     8: "a jump to an address without memory",
@@ -49,14 +49,19 @@ _MCAUSE: Final = {
     3: "a breakpoint, as of __builtin_trap",
     4: "unaligned read",
     6: "unaligned write",
+    11: "an ecall, for which no handler is there",
 }
+# Exceptions of a Cortex-M that are no faults (ARMv7-M, B1.5.2), and its first interrupt.
+_NO_FAULTS: Final = {11: "an svc instruction", 12: "a DebugMonitor exception", 14: "PendSV"}
+_INTERRUPTS: Final = 16
 _READ_FAULT: Final = 5
 _WRITE_FAULT: Final = 7
 # Zephyr's messages and names of faults.
 _PHRASES: Final = {
     "Divide by zero": "divided by zero",
     "division by zero": "divided by zero",
-    "unaligned access": "unaligned access",
+    "unaligned access": UNALIGNED,
+    "no coprocessor": NO_COPROCESSOR,
     "Invalid opcode": NO_INSTRUCTION,
     "SIGILL": NO_INSTRUCTION,
     "SIGFPE": "divided by zero, or another error of arithmetic",
@@ -157,6 +162,10 @@ class LastWords:
         for bit, words in _CFSR.items():
             if status >> bit & 1:
                 return words
+        number = self.values.get("exception", 0)
+        if number in _NO_FAULTS or number >= _INTERRUPTS:
+            what = _NO_FAULTS.get(number, f"interrupt {number - _INTERRUPTS}")
+            return f"{what}, for which no handler is there"
         if "mcause" in self.values:
             return _MCAUSE.get(self.values["mcause"], "")
         if "SIGFPE" in self.text and self.values.get("code") == _INTEGER_DIVISION:

@@ -4,6 +4,13 @@
 
 static volatile uint32_t turns;
 
+int ask(int x);
+
+int asked(int x)
+{
+	return ask(x);
+}
+
 __attribute__((noinline)) void spin(int count)
 {
 	for (int i = 0; i < count; i++) {
@@ -61,7 +68,30 @@ void vectors(void)
 	REGISTER(0xe000ed08U) = 0x20000400U;
 }
 
+void supervisor(void)
+{
+	__asm__ volatile("svc 0");
+}
+
+void pend(void)
+{
+	REGISTER(0xe000ed04U) = 1U << 28;
+	__asm__ volatile("dsb\n\tisb");
+}
+
+void interrupt(void)
+{
+	*(volatile uint32_t *)0xe000e100U = 1U << 30;
+	*(volatile uint32_t *)0xe000e200U = 1U << 30;
+	__asm__ volatile("dsb\n\tisb");
+}
+
 #if __ARM_ARCH >= 7
+void unprivileged(void)
+{
+	__asm__ volatile("msr control, %0\n\tisb" ::"r"(3));
+}
+
 void levels(void)
 {
 	__asm__ volatile("msr basepri, %0" ::"r"(0x20));
@@ -70,6 +100,17 @@ void levels(void)
 void faults_off(void)
 {
 	__asm__ volatile("cpsid f" ::: "memory");
+}
+
+void unaligned_off(void)
+{
+	REGISTER(0xe000ed14U) |= 1U << 3;
+}
+
+int unaligned_off_ask(int x)
+{
+	unaligned_off();
+	return ask(x);
 }
 #endif
 
@@ -82,6 +123,18 @@ void unguarded(void)
 void mode(void)
 {
 	__asm__ volatile("vmsr fpscr, %0" ::"r"(3U << 22 | 1U << 24)); /* towards 0, flush to 0 */
+}
+
+void floats_off(void)
+{
+	REGISTER(0xe000ed88U) &= ~(15U << 20);
+	__asm__ volatile("dsb\n\tisb");
+}
+
+float floats_off_result(float x)
+{
+	floats_off();
+	return x;
 }
 #endif
 
@@ -106,6 +159,24 @@ void vectors(void)
 {
 	__asm__ volatile("csrw mtvec, zero");
 }
+
+void supervisor(void)
+{
+	__asm__ volatile("ecall");
+}
+
+#if defined(__riscv_flen)
+void floats_off(void)
+{
+	__asm__ volatile("csrc mstatus, %0" ::"r"(3UL << 13));
+}
+
+float floats_off_result(float x)
+{
+	floats_off();
+	return x;
+}
+#endif
 
 #elif defined(__x86_64__)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from minrpc.program import Program
-from minrpc.running.instructions import LONGEST_CALL, call_before, writes, x86_cause
+from minrpc.running.instructions import LONGEST_CALL, call_before, is_riscv_float, writes, x86_cause
 
 SOURCE = """
 struct s { int a; short b; char c; double d; };
@@ -82,6 +82,15 @@ def test_calls_and_whom_they_call(compiled: tuple[Program, list[tuple[int, str]]
             indirect += 1
     assert direct + indirect >= 5
     assert direct >= 2
+
+
+def test_instructions_of_a_riscvs_fpu(compiled: tuple[Program, list[tuple[int, str]]]) -> None:
+    program, rows = compiled
+    if program.machine == "EM_RISCV":
+        found = {words.split()[0] for at, words in rows if is_riscv_float(bytes_of(program, at, 4))}
+        assert found == {words.split()[0] for _, words in rows if re.match(r"(c\.)?f(?!ence)", words)}
+        assert len(found) >= 2 or not found
+    assert is_riscv_float(0x342A.to_bytes(2, "little"))  # c.fldsp fs0, 168(sp)
 
 
 def test_why_an_instruction_of_x86_faults() -> None:

@@ -47,9 +47,11 @@
 #define SCB_DCCMVAU (*(volatile uint32_t *)0xe000ef64U)
 
 #define AIRCR_RESET    0x05fa0004U
+#define CCR_UNALIGNED  (1U << 3)
 #define CCR_DIV_0_TRAP (1U << 4)
 #define CCR_DATA_CACHE (1U << 16)
 #define CCR_CODE_CACHE (1U << 17)
+#define CPACR_FPU      (15U << 20)
 #define SHCSR_FAULTS   (7U << 16) /* UsageFault, BusFault, MemManage by their own names */
 #define CFSR_MMARVALID (1U << 7)
 #define CFSR_BFARVALID (1U << 15)
@@ -219,7 +221,7 @@ void cpu_enable_link_interrupt(void)
 
 uintptr_t minrpc_vectors;
 
-/* Control registers that no request changes: sleep, alignment, priorities, coprocessors. */
+/* Control registers that no request changes: sleep, traps, priorities, coprocessors. */
 static volatile uint32_t *const mode_registers[] = {
 	&SCB_SCR,   &SCB_CCR,
 #if __ARM_ARCH >= 7
@@ -278,6 +280,13 @@ void cpu_restore(bool all)
 	}
 #ifdef MACHINE_LINK_IRQ
 	cpu_enable_link_interrupt();
+#endif
+#if __ARM_ARCH >= 7
+	SCB_CCR &= ~CCR_UNALIGNED;
+#endif
+#if defined(__ARM_FP)
+	SCB_CPACR |= CPACR_FPU;
+	barrier();
 #endif
 	if (all) {
 		restore_modes();
@@ -342,8 +351,10 @@ __attribute__((noreturn, used)) void fault_handler(const struct exception_frame 
 						   uint32_t exc_return)
 {
 	char text[192];
-	const char *name = fault_name(SCB_ICSR & 0x1ffU);
+	uint32_t exception = SCB_ICSR & 0x1ffU;
+	const char *name = fault_name(exception);
 	uint32_t status = SCB_CFSR;
+	uint32_t control;
 	uint32_t address = fault_address(status);
 	bool program = (exc_return & EXC_RETURN_PROCESS_STACK) != 0U;
 	/* At a limit the processor stores nothing, and leaves the pointer there. */
@@ -355,11 +366,14 @@ __attribute__((noreturn, used)) void fault_handler(const struct exception_frame 
 	bool overflow = program && (lost || (status & CFSR_STKOF) != 0U ||
 				    stack_ran_out(sp, address == 0U ? sp : address));
 
+	__asm__ volatile("mrs %0, control" : "=r"(control));
 	minrpc_text(text, sizeof(text),
-		    "fatal: %s%s at pc 0x%x, lr 0x%x, sp 0x%x, cfsr 0x%x, hfsr 0x%x, address 0x%x",
+		    "fatal: %s%s at pc 0x%x, lr 0x%x, sp 0x%x, cfsr 0x%x, hfsr 0x%x, address 0x%x, "
+		    "exception %u, control %u",
 		    overflow ? STACK_OVERFLOW : "", name, lost ? 0U : (unsigned int)frame->pc,
 		    lost ? 0U : (unsigned int)frame->lr, (unsigned int)sp, (unsigned int)status,
-		    (unsigned int)SCB_HFSR, (unsigned int)address);
+		    (unsigned int)SCB_HFSR, (unsigned int)address, (unsigned int)exception,
+		    (unsigned int)control);
 	fault_report(text, sp);
 }
 

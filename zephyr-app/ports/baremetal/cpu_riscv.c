@@ -101,9 +101,13 @@ void cpu_restore(bool all)
 #ifndef MACHINE_NO_TRAPS
 	__asm__ volatile("csrw mtvec, %0" ::"r"(minrpc_vectors));
 #endif
+#ifdef MACHINE_VECTORS
+	__asm__ volatile("csrs mstatus, %0" ::"r"(MSTATUS_VECTORS));
+#endif
 #ifdef __riscv_flen
+	__asm__ volatile("csrs mstatus, %0" ::"r"(MSTATUS_FLOATS));
 	if (all) {
-		__asm__ volatile("csrs mstatus, %0\n\tcsrw fcsr, zero" ::"r"(MSTATUS_FLOATS));
+		__asm__ volatile("csrw fcsr, zero");
 	}
 #else
 	(void)all;

@@ -30,7 +30,7 @@ void cpu_code_ready(void *address, size_t size);
 __attribute__((noreturn)) void cpu_reset(void);
 /* Notes the processor's modes, for cpu_restore. */
 void cpu_note_modes(void);
-/* Puts back what the link needs; `all`: also the modes, and the protection of memory. */
+/* Puts back what link and runtime need; `all`: also the modes, and the protection of memory. */
 void cpu_restore(bool all);
 /*
  * The table of vectors that cpu_restore puts back. Loaded code that takes the vectors sets it, so

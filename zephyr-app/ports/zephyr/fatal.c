@@ -16,6 +16,7 @@
 #include "fatal.h"
 #include "link.h"
 #include "restart.h"
+#include "restore.h"
 
 #define TEXT_SIZE 200U
 
@@ -38,6 +39,9 @@ static const char *reason_name(unsigned int reason)
 	}
 	if (reason == K_ERR_ARM_USAGE_UNALIGNED_ACCESS) {
 		return "unaligned access";
+	}
+	if (reason == K_ERR_ARM_USAGE_NO_COPROCESSOR) {
+		return "no coprocessor";
 	}
 	if (reason < K_ERR_ARM_BUS_GENERIC) {
 		return "memory protection fault";
@@ -161,6 +165,7 @@ void minrpc_fatal_at(unsigned int reason, const struct arch_esf *esf, uintptr_t 
 {
 	char text[TEXT_SIZE];
 
+	minrpc_port_restore_modes();
 	minrpc_text(text, sizeof(text),
 		    "fatal: %s (reason %u) at pc 0x%lx, " LINK " 0x%lx, sp 0x%lx, "
 		    "address 0x%lx, " CAUSE " %u in %s; restarting",

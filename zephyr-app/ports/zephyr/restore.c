@@ -17,7 +17,28 @@ static unsigned int unlocked;
 extern uintptr_t minrpc_vectors;
 uintptr_t minrpc_vectors;
 
+#if defined(CONFIG_FPU)
+static uint32_t float_mode;
+#endif
+
+/* Full access to the coprocessors 10 and 11. */
+#define FPU_ON (15U << 20)
+
 #define TICKING (SysTick_CTRL_ENABLE_Msk | SysTick_CTRL_TICKINT_Msk)
+
+void minrpc_port_restore_modes(void)
+{
+#if defined(CONFIG_ARMV7_M_ARMV8_M_MAINLINE)
+	if (!IS_ENABLED(CONFIG_TRAP_UNALIGNED_ACCESS)) {
+		SCB->CCR &= ~SCB_CCR_UNALIGN_TRP_Msk;
+	}
+#endif
+#if defined(CONFIG_FPU)
+	SCB->CPACR |= FPU_ON;
+	__DSB();
+	__ISB();
+#endif
+}
 
 static const char *restore_core(void)
 {
@@ -28,6 +49,7 @@ static const char *restore_core(void)
 		__ISB();
 	}
 #endif
+	minrpc_port_restore_modes();
 #if DT_HAS_CHOSEN(minrpc_uart) && DT_IRQ_HAS_IDX(DT_CHOSEN(minrpc_uart), 0)
 	irq_enable(DT_IRQN_BY_IDX(DT_CHOSEN(minrpc_uart), 0));
 #endif
@@ -48,6 +70,10 @@ static const char *restore_core(void)
 
 #else
 
+void minrpc_port_restore_modes(void)
+{
+}
+
 static const char *restore_core(void)
 {
 	return NULL;
@@ -60,6 +86,9 @@ void minrpc_port_restore_init(void)
 #if defined(CONFIG_CPU_CORTEX_M_HAS_VTOR)
 	minrpc_vectors = SCB->VTOR;
 #endif
+#if defined(CONFIG_CPU_CORTEX_M) && defined(CONFIG_FPU)
+	float_mode = __get_FPSCR();
+#endif
 	unlocked = irq_lock();
 	irq_unlock(unlocked);
 }
@@ -69,7 +98,13 @@ const char *minrpc_port_restore(void *context, bool all)
 	const char *changed = restore_core();
 
 	ARG_UNUSED(context);
+#if defined(CONFIG_CPU_CORTEX_M) && defined(CONFIG_FPU)
+	if (all) {
+		__set_FPSCR(float_mode);
+	}
+#else
 	ARG_UNUSED(all);
+#endif
 	irq_unlock(unlocked);
 	return changed;
 }

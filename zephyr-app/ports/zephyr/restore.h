@@ -8,6 +8,9 @@
 
 #include <stdbool.h>
 
+/** @brief Allow what the device's own code does: unaligned accesses, use of the FPU. */
+void minrpc_port_restore_modes(void);
+
 /** @brief Note the state that minrpc_port_restore() puts back, once at boot. */
 void minrpc_port_restore_init(void);
 

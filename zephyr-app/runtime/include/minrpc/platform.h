@@ -52,8 +52,9 @@ struct minrpc_platform {
 	void (*clock_end)(void *context);
 
 	/**
-	 * Puts back what a function may have changed in the processor and what the port's link and
-	 * clock need. Called after each call and before each measurement. NULL: nothing to do.
+	 * Puts back what a function may have changed in the processor, and the port's link, its
+	 * clock or the runtime's code need. Called after each call and before each measurement.
+	 * NULL: nothing to do.
 	 *
 	 * @param all  a session begins: also modes that functions may set for others, such as the
 	 *             rounding of floats
