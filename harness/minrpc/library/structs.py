@@ -183,91 +183,104 @@ class StructValue(Shown):
     it on the device; its arrays are read-only, and are set as a whole.
     """
 
-    __slots__ = ("_offset", "_record", "_storage", "_typename")
+    __slots__ = ("_minrpc_inside",)
 
-    _storage: Storage
-    _record: RecordType
-    _offset: int
-    _typename: str
+    _minrpc_inside: _Inside
 
     def __init__(
         self, record: RecordType, storage: Storage | None = None, offset: int = 0, typename: str = ""
     ) -> None:
-        set_ = object.__setattr__
-        set_(self, "_record", record)
-        set_(self, "_storage", storage or Storage(record.size))
-        set_(self, "_offset", offset)
-        set_(self, "_typename", typename or record.tag or record.alias or f"<anonymous {record.kind}>")
+        typename = typename or record.tag or record.alias or f"<anonymous {record.kind}>"
+        inside = _Inside(record, storage or Storage(record.size), offset, typename)
+        object.__setattr__(self, "_minrpc_inside", inside)
 
     def __copy__(self) -> StructValue:
         """Copies the members; pointers keep the same targets."""
-        made = StructValue(self._record, typename=self._typename)
-        made._take(self, lambda reference: reference)
-        return made
+        return _copied(self, lambda reference: reference, {})
 
     def __deepcopy__(self, memo: dict[int, Any]) -> StructValue:
         """Copies the members and the pointers' targets."""
         known = memo.get(id(self))
-        if known is not None:
-            return cast(StructValue, known)
-        made = memo[id(self)] = StructValue(self._record, typename=self._typename)
-        made._take(self, lambda reference: copy.deepcopy(reference, memo))
-        return made
-
-    def _take(self, other: StructValue, reference_of: Callable[[object], object]) -> None:
-        data = bytes_of(other)
-        begin, end = other._offset, other._offset + len(data)
-        self._storage.data[:] = data
-        for at, reference in other._storage.references.items():
-            if begin <= at < end:
-                self._storage.references[at - begin] = reference_of(reference)
-        self._storage.came_back |= {at - begin for at in other._storage.came_back if begin <= at < end}
+        return known or _copied(self, lambda reference: copy.deepcopy(reference, memo), memo)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a C member's value
-        if name.startswith("__") or name in StructValue.__slots__:
+        if name == "_minrpc_inside":
             raise AttributeError(name)
-        return _load(self._storage, self._field(name), self._offset)
+        storage, offset = storage_of(self)
+        return _load(storage, _member(self, name), offset)
 
     def __setattr__(self, name: str, value: object) -> None:
-        member, where = self._field(name), f"{self._typename}.{name}"
-        if self._storage.place is not None:
-            _store_on_device(self._storage, self._storage.place, member, self._offset, where, value)
+        _, storage, offset, typename = self._minrpc_inside
+        member, where = _member(self, name), f"{typename}.{name}"
+        if storage.place is not None:
+            _store_on_device(storage, storage.place, member, offset, where, value)
         else:
-            _store(self._storage, member, self._offset, where, value)
+            _store(storage, member, offset, where, value)
 
     def __dir__(self) -> Iterable[str]:
-        return [field.name for field in flat_fields(self._record)]
+        return [field.name for field in flat_fields(record_of(self))]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StructValue):
             return NotImplemented
-        return is_of(other, self._record) and bytes_of(self) == bytes_of(other)
+        return is_of(other, record_of(self)) and bytes_of(self) == bytes_of(other)
 
     __hash__ = None  # type: ignore[assignment]
 
     @recursive_repr()
     def __repr__(self) -> str:
-        names = [field.name for field in flat_fields(self._record) if field.name]
-        shown = ", ".join(f"{name}={_short(getattr(self, name))}" for name in names)
-        return f"{self._typename}({shown})"
+        _, storage, offset, typename = self._minrpc_inside
+        shown = (
+            f"{field.name}={_short(_load(storage, field, offset))}"
+            for field in flat_fields(record_of(self))
+            if field.name
+        )
+        return f"{typename}({', '.join(shown)})"
 
-    def _field(self, name: str) -> Field:
-        for field in flat_fields(self._record):
-            if field.name == name:
-                return field
-        names = [field.name for field in flat_fields(self._record)]
-        near = near_or_all(name, names)
-        raise AttributeError(f"{self._typename} has no member {name!r}; it has {listed(near, 8)}")
+
+class _Inside(NamedTuple):
+    """A struct's type, and the storage of its bytes with their offset in it. No member has such a name."""
+
+    record: RecordType
+    storage: Storage
+    offset: int
+    typename: str
+
+
+def _member(value: StructValue, name: str) -> Field:
+    record, _, _, typename = value._minrpc_inside
+    for field in flat_fields(record):
+        if field.name == name:
+            return field
+    if name.startswith("__") and name.endswith("__"):  # Python asks for these.
+        raise AttributeError(name)
+    near = near_or_all(name, [field.name for field in flat_fields(record)])
+    raise AttributeError(f"{typename} has no member {name!r}; it has {listed(near, 8)}")
+
+
+def _copied(
+    value: StructValue, reference_of: Callable[[object], object], memo: dict[int, Any]
+) -> StructValue:
+    """A copy with storage of its own. reference_of: gives the copy's target of a pointer. memo: gets it."""
+    record, storage, begin, typename = value._minrpc_inside
+    made = memo[id(value)] = StructValue(record, Storage(bytes_of(value)), 0, typename)
+    own = storage_of(made)[0]
+    end = begin + len(own.data)
+    for at, reference in storage.references.items():
+        if begin <= at < end:
+            own.references[at - begin] = reference_of(reference)
+    own.came_back |= {at - begin for at in storage.came_back if begin <= at < end}
+    return made
 
 
 def record_of(value: StructValue) -> RecordType:
     """Its type."""
-    return value._record
+    return value._minrpc_inside.record
 
 
 def is_of(value: object, ctype: CType) -> TypeGuard[StructValue]:
     """True for a struct of this type."""
-    return isinstance(value, StructValue) and (value._record is ctype or _same(value._record, ctype))
+    return isinstance(value, StructValue) and (record_of(value) is ctype or _same(record_of(value), ctype))
 
 
 _same = lru_cache(maxsize=1024)(same_type)
@@ -275,16 +288,17 @@ _same = lru_cache(maxsize=1024)(same_type)
 
 def bytes_of(value: StructValue) -> bytes:
     """Its bytes, with pointers' last values and the elements of a flexible array at the end."""
-    size = value._record.size
-    last = strip(value._record.fields[-1].type) if value._record.fields else None
-    if isinstance(last, ArrayType) and last.count is None and not value._offset:
-        size = len(value._storage.data)
-    return bytes(value._storage.data[value._offset : value._offset + size])
+    record, storage, offset, _ = value._minrpc_inside
+    size = record.size
+    last = strip(record.fields[-1].type) if record.fields else None
+    if isinstance(last, ArrayType) and last.count is None and not offset:
+        size = len(storage.data)
+    return bytes(storage.data[offset : offset + size])
 
 
 def storage_of(value: StructValue) -> tuple[Storage, int]:
     """The storage of its bytes, and their offset in it."""
-    return value._storage, value._offset
+    return value._minrpc_inside.storage, value._minrpc_inside.offset
 
 
 def memory_of(value: object) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -295,7 +309,8 @@ def memory_of(value: object) -> np.ndarray[Any, np.dtype[np.uint8]]:
     if isinstance(value, np.ndarray):
         return value.reshape(-1).view(np.uint8)
     if isinstance(value, StructValue):
-        return np.frombuffer(value._storage.data, np.uint8, len(bytes_of(value)), value._offset)
+        storage, offset = storage_of(value)
+        return np.frombuffer(storage.data, np.uint8, len(bytes_of(value)), offset)
     return np.frombuffer(cast(bytes, value), np.uint8)
 
 
@@ -507,11 +522,12 @@ def _store_record(storage: Storage, record: RecordType, at: int, where: str, val
         raise wrong(where, record, value)
     _forget(storage, at, record.size)
     storage.data[at : at + record.size] = bytes_of(value)[: record.size]
-    for offset, reference in value._storage.references.items():
-        inside = offset - value._offset
+    given, begin = storage_of(value)
+    for offset, reference in given.references.items():
+        inside = offset - begin
         if 0 <= inside < record.size:
             storage.references[at + inside] = reference
-            if offset in value._storage.came_back:
+            if offset in given.came_back:
                 storage.came_back.add(at + inside)
 
 

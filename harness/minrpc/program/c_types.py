@@ -186,7 +186,7 @@ class FunctionDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable of file scope. external: other files can name it."""
+    """A variable of file scope. external: other files can name it; else its symbol is "a.c:count"."""
 
     name: str
     symbol: str

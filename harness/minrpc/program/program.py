@@ -78,10 +78,12 @@ class Program:
 
     @cached_property
     def symbols(self) -> Symbols:
-        """Addresses and sizes of its global symbols that C can name."""
+        """Addresses and sizes of its global symbols that C can name; addresses of variables with internal
+        linkage, "a.c:count"."""
         entries = list(self._named_in_c())
+        statics = {name: symbol.value for name, symbol in self.elf.statics.items()}
         return Symbols(
-            {symbol.name: symbol.value for symbol in entries},
+            statics | {symbol.name: symbol.value for symbol in entries},
             {symbol.name: symbol.size for symbol in entries},
         )
 
