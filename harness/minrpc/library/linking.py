@@ -307,7 +307,8 @@ def _image(file: Elf, base: int) -> LinkedImage:
     # File-local symbols are found, too, unless a global has the same name.
     found = {item.name: item for item in file.symbols if item.bind == LOCAL}
     found |= {item.name: item for item in file.symbols if item.bind != LOCAL}
-    symbols = {name: symbol.value for name, symbol in (found | file.statics).items()}
+    found |= file.statics
+    symbols = {name: symbol.value for name, symbol in found.items()}
     sizes = {name: symbol.size for name, symbol in found.items()}
     sections = file.loaded()
     end = max((at + len(data) for at, data in sections), default=base)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from enum import IntEnum
 from typing import Any, Protocol
 
@@ -16,6 +17,7 @@ from minrpc.names import in_files, listed, near_or_all, text_name
 from minrpc.program.c_types import (
     CType,
     Enumeration,
+    Qualified,
     RecordType,
     Variable,
     declaration,
@@ -180,6 +182,13 @@ class Variables:
             raise AttributeError(
                 f"{self._minrpc_library.name}: {name} was left out, since nothing uses it{why}"
             )
+        record = strip(variable.type)
+        if isinstance(record, RecordType) and record.is_flexible:  # Its symbol's size tells the elements.
+            last = record.fields[-1]
+            size = self._minrpc_library.symbols.sizes.get(variable.symbol, 0) - last.offset
+            count = max(0, size // (size_of(record.with_tail(1).types[-1]) or 1))
+            whole = record.with_tail(count)
+            variable = replace(variable, type=Qualified(whole, "const") if is_const(variable.type) else whole)
         return VariableOnDevice(self._minrpc_library, variable, address)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - number, numpy array, struct

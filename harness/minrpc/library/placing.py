@@ -27,6 +27,7 @@ from minrpc.library.structs import (
     Within,
     address_of,
     as_struct,
+    has_unknown_tail,
     is_of,
     memory_of,
     path_at,
@@ -119,6 +120,8 @@ class Placer:
             value = as_struct(stripped, where, value)
             if not is_of(value, stripped):
                 raise wrong(where, ctype, value, _STRUCT_HINT)
+            if record_of(value).size != stripped.size:
+                raise wrong(where, ctype, value, "C passes no elements of a flexible array by value")
             return self.struct(name, value, ctype)
         data = number_bytes(where, ctype, value)
         return self._frame.add(Block(name, len(data), alignment_of(ctype), lambda: data))
@@ -196,6 +199,8 @@ class Placer:
         self, name: str, value: StructValue, ctype: CType, *, written: bool = False, constant: bool = False
     ) -> Block:
         """The block of a struct; adds blocks for the objects that its pointers point to."""
+        if has_unknown_tail(value):
+            raise wrong(f"{self._function}: {name}", ctype, value, _TAIL_HINT)
         key = "struct", address_of(memory_of(value)), id(record_of(value))
         if (block := self._known.get(key)) is not None:
             block.written |= written
@@ -395,6 +400,7 @@ class Placer:
 
 _VOID_HINT = "void has no size: give the array itself, such as np.zeros(3, np.int16), or a bytearray"
 _HINT = "pass a numpy array or an array of the device"
+_TAIL_HINT = "the number of elements of its flexible array is not known: pass its address"
 _STRUCT_HINT = "make one with minrpc.types(lib), or give a dict or a tuple"
 _STRUCT_STEP = "make the struct with minrpc.types(lib): it can be written"
 _FUNCTION_HINT = "pass a function of the library, or of Python"

@@ -210,8 +210,11 @@ class StructValue(Shown):
         return _load(storage, _member(self, name), offset)
 
     def __setattr__(self, name: str, value: object) -> None:
-        _, storage, offset, typename = self._minrpc_inside
-        member, where = _member(self, name), f"{typename}.{name}"
+        member, where = _member(self, name), f"{self._minrpc_inside.typename}.{name}"
+        if isinstance(array := strip(member.type), ArrayType) and array.count is None:
+            _set_count(self, where, array, member, value)
+            member = _member(self, name)
+        storage, offset = storage_of(self)
         if storage.place is not None:
             _store_on_device(storage, storage.place, member, offset, where, value)
         else:
@@ -229,11 +232,12 @@ class StructValue(Shown):
 
     @recursive_repr()
     def __repr__(self) -> str:
-        _, storage, offset, typename = self._minrpc_inside
+        record, storage, offset, typename = self._minrpc_inside
+        fields = [field for field in flat_fields(record) if field.name]
+        unknown = fields[-1] if has_unknown_tail(self) else None
         shown = (
-            f"{field.name}={_short(_load(storage, field, offset))}"
-            for field in flat_fields(record_of(self))
-            if field.name
+            f"{field.name}={'…' if field is unknown else _short(_load(storage, field, offset))}"
+            for field in fields
         )
         return f"{typename}({', '.join(shown)})"
 
@@ -258,11 +262,34 @@ def _member(value: StructValue, name: str) -> Field:
     raise AttributeError(f"{typename} has no member {name!r}; it has {listed(near, 8)}")
 
 
+def _set_count(value: StructValue, where: str, array: ArrayType, member: Field, given: object) -> None:
+    """Give a struct room for the elements of its flexible array; a text has a final NUL."""
+    record, storage, offset, typename = value._minrpc_inside
+    if has_unknown_tail(value):
+        raise ValueError(f"{where}: {_UNKNOWN}")
+    if offset or len(storage.data) != record.size or not record.is_flexible:
+        raise ValueError(f"{where}: a struct within another has no room for a flexible array")
+    if not isinstance(given, np.ndarray | list | tuple | str | bytes):
+        raise wrong(where, member.type, given)
+    count = len(given.encode()) + 1 if isinstance(given, str) else len(given) + isinstance(given, bytes)
+    whole = record.with_tail(count)
+    try:
+        storage.data += bytes(whole.size - record.size)
+    except BufferError:
+        raise ValueError(f"{where}: an array of this struct is in use; give all elements at first") from None
+    object.__setattr__(value, "_minrpc_inside", _Inside(whole, storage, offset, typename))
+
+
+_UNKNOWN = "the number of elements of a flexible array is not known: read or write them by their address"
+
+
 def _copied(
     value: StructValue, reference_of: Callable[[object], object], memo: dict[int, Any]
 ) -> StructValue:
     """A copy with storage of its own. reference_of: gives the copy's target of a pointer. memo: gets it."""
     record, storage, begin, typename = value._minrpc_inside
+    if has_unknown_tail(value):
+        raise ValueError(f"{typename}: {_UNKNOWN}")
     made = memo[id(value)] = StructValue(record, Storage(bytes_of(value)), 0, typename)
     own = storage_of(made)[0]
     end = begin + len(own.data)
@@ -289,11 +316,13 @@ _same = lru_cache(maxsize=1024)(same_type)
 def bytes_of(value: StructValue) -> bytes:
     """Its bytes, with pointers' last values and the elements of a flexible array at the end."""
     record, storage, offset, _ = value._minrpc_inside
-    size = record.size
-    last = strip(record.fields[-1].type) if record.fields else None
-    if isinstance(last, ArrayType) and last.count is None and not offset:
-        size = len(storage.data)
-    return bytes(storage.data[offset : offset + size])
+    return bytes(storage.data[offset : offset + record.size])
+
+
+def has_unknown_tail(value: StructValue) -> bool:
+    """True for a struct of the device whose flexible array has an unknown number of elements."""
+    record, storage, _, _ = value._minrpc_inside
+    return record.is_flexible and (storage.place is not None or storage.pointed is not Address)
 
 
 def storage_of(value: StructValue) -> tuple[Storage, int]:
@@ -428,8 +457,8 @@ def _load(storage: Storage, member: Field, base: int) -> Any:  # noqa: ANN401 - 
             return storage.pointed(value, member.type) if value else None
         case RecordType() as record:
             return StructValue(record, storage, at)
-        case ArrayType(element, None):
-            return _load_array(storage, element, (len(storage.data) - at) // size_of(element), at)
+        case ArrayType(_, None) if storage.place is not None or storage.pointed is not Address:
+            raise ValueError(f"{member.name}: {_UNKNOWN}")
         case ArrayType(element, count):
             return _load_array(storage, element, count or 0, at)
         case Void() | FunctionType():
@@ -519,9 +548,15 @@ def _store_pointer(
 def _store_record(storage: Storage, record: RecordType, at: int, where: str, value: object) -> None:
     value = as_struct(record, where, value)
     if not is_of(value, record):
-        raise wrong(where, record, value)
+        like = isinstance(value, StructValue) and record_of(value).names == record.names
+        raise wrong(
+            where, record, value, "it has other members, or another number of elements" if like else ""
+        )
+    data = bytes_of(value)
+    if len(data) > record.size or has_unknown_tail(value):
+        raise wrong(where, record, value, "there is no room for the elements of its flexible array")
     _forget(storage, at, record.size)
-    storage.data[at : at + record.size] = bytes_of(value)[: record.size]
+    storage.data[at : at + record.size] = data.ljust(record.size, b"\0")
     given, begin = storage_of(value)
     for offset, reference in given.references.items():
         inside = offset - begin
@@ -546,10 +581,6 @@ def _store_array(
         return
     if not isinstance(value, np.ndarray | list | tuple):
         raise wrong(where, ctype, value)
-    if array.count is None:  # The elements lie behind the struct, in memory of their own.
-        count = len(value)
-        end = at + count * size_of(array.element)
-        storage.data += bytes(max(0, end - len(storage.data)))
     if len(value) != count:
         raise ValueError(f"{where}: expected {declaration(ctype)}, got {len(value)} elements")
     size = size_of(array.element)
