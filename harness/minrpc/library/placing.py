@@ -211,8 +211,9 @@ class Placer:
         block.constant = constant
         block.receive = lambda data, sent, host_at: _take_struct(value, data, sent, host_at)
         storage, base = storage_of(value)
-        for offset, pointer in pointer_offsets(record_of(value)):
+        for offset, pointer in dict(pointer_offsets(record_of(value))).items():
             if base + offset in storage.references:
+                pointer = storage.given.get(base + offset, pointer)
                 member = f"{name}->{path_at(record_of(value), offset)[1:]}"
                 own = base + offset in storage.came_back
                 self._point(

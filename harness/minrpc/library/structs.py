@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol, TypeGuard, cast
 
 import numpy as np
 
-from minrpc.library.pointer_types import Callback, device_address
+from minrpc.library.pointer_types import Callback, check_address, device_address
 from minrpc.library.scalars import (
     Address,
     Shown,
@@ -87,13 +87,14 @@ class Place(NamedTuple):
 class Storage:
     """Bytes of a struct, and its pointers' targets on the host, by the pointer's offset.
 
+    given: the pointers' types, of which a union has several at an offset.
     came_back: pointers that the device has set. Their targets may have another type than the member's,
         such as a larger struct whose first member has that type.
     place: for a value that was read from the device: members that are set are written there, too.
     pointed: makes the value of a pointer from its address and type.
     """
 
-    __slots__ = ("came_back", "data", "place", "pointed", "references")
+    __slots__ = ("came_back", "data", "given", "place", "pointed", "references")
 
     def __init__(
         self,
@@ -104,6 +105,7 @@ class Storage:
         """content: the bytes, or their number if they are zero."""
         self.data = bytearray(content)
         self.references: dict[int, object] = {}
+        self.given: dict[int, Pointer] = {}
         self.came_back: set[int] = set()
         self.place = place
         self.pointed = pointed
@@ -296,6 +298,7 @@ def _copied(
     for at, reference in storage.references.items():
         if begin <= at < end:
             own.references[at - begin] = reference_of(reference)
+            own.given |= {at - begin: storage.given[at]} if at in storage.given else {}
     own.came_back |= {at - begin for at in storage.came_back if begin <= at < end}
     return made
 
@@ -451,8 +454,7 @@ def _load(storage: Storage, member: Field, base: int) -> Any:  # noqa: ANN401 - 
     match stripped:
         case Pointer():
             if at in storage.references:
-                found = storage.references[at]
-                return found.shown if isinstance(found, Within) else found
+                return _shown(storage.references[at], stripped)
             value = int.from_bytes(storage.data[at : at + stripped.size], "little")
             return storage.pointed(value, member.type) if value else None
         case RecordType() as record:
@@ -464,6 +466,18 @@ def _load(storage: Storage, member: Field, base: int) -> Any:  # noqa: ANN401 - 
         case Void() | FunctionType():
             raise TypeError(f"a member can't be {declaration(member.type)}")
     return number_from(member.type, storage.data[at : at + size_of(stripped)])
+
+
+def _shown(found: object, pointer: Pointer) -> object:
+    """The target of a pointer, also a struct within another one."""
+    if not isinstance(found, Within):
+        return found
+    target = strip(pointer.target)
+    if isinstance(found.owner, StructValue) and isinstance(target, RecordType):
+        storage, begin = storage_of(found.owner)
+        if target.complete and found.offset + target.size <= record_of(found.owner).size:
+            return StructValue(target, storage, begin + found.offset)
+    return found.shown
 
 
 def _load_array(storage: Storage, element: CType, count: int, at: int) -> Any:  # noqa: ANN401 - numpy or structs
@@ -534,6 +548,8 @@ def _store_pointer(
     storage: Storage, at: int, pointer: Pointer, ctype: CType, where: str, value: object
 ) -> None:
     number = 0
+    if isinstance(value, Address):
+        check_address(where, ctype, pointer, value)
     if isinstance(value, int) and not isinstance(value, bool):
         number = int(value)
         if not 0 <= number < 1 << (8 * pointer.size):
@@ -542,6 +558,7 @@ def _store_pointer(
         raise wrong(where, ctype, value)
     elif value is not None:
         storage.references[at] = value
+        storage.given[at] = pointer
     storage.data[at : at + pointer.size] = number.to_bytes(pointer.size, "little")
 
 
@@ -562,6 +579,7 @@ def _store_record(storage: Storage, record: RecordType, at: int, where: str, val
         inside = offset - begin
         if 0 <= inside < record.size:
             storage.references[at + inside] = reference
+            storage.given |= {at + inside: given.given[offset]} if offset in given.given else {}
             if offset in given.came_back:
                 storage.came_back.add(at + inside)
 
@@ -663,7 +681,8 @@ def set_addresses(storage: Storage, ctype: CType, at: int, where: str, callback:
     Raises TypeError, ValueError; see `store_value`.
     """
     for offset, reference in storage.references.items():
-        pointer = next((pointer for begin, pointer in pointer_offsets(ctype, at) if begin == offset), None)
+        found = dict(pointer_offsets(ctype, at)).get(offset)
+        pointer = found and storage.given.get(offset, found)
         if pointer is None:
             continue
         address = device_address(where, pointer, pointer, reference, callback)
