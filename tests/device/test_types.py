@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from minrpc import Address, LoadedLibrary
+from minrpc import Address, GuardError, LoadedLibrary
 
 from tests.device.test_values import C, Load, witness
 
@@ -24,11 +25,18 @@ def shapes(load: Load) -> LoadedLibrary:
 def test_each_file_s_types_are_reached(shapes: LoadedLibrary, tmp_path: Path) -> None:
     types = shapes.types
     here, there = types["shapes.c:colour"], types["shapes_too.c:colour"]
+    turned: list[Any] = [np.full(1, value, np.int32) for value in (1, 2, 3)]
+    second = turned[1]
+    shapes["turn"](turned)
+    assert turned[0] is second
     assert [
         f"{shapes['whole_x'](types.whole(1, 2))} {shapes['chars_sum'](types.chars(-56, 100))}",
         f"{shapes['pt_here'](types['shapes.c:pt'](1, 2))} "
         f"{shapes['pt_there'](types['shapes_too.c:pt'](1, 2)):g}",
         f"{shapes['colour_here'](here.GREEN)} {shapes['colour_there'](there.GREEN)}",
+        f"{turned[0][0]} {shapes.read(turned[1])} {turned[2] is None:d}",
+        f"{shapes['counted_here']()} {shapes['counted_there']()}",
+        f"{shapes['odd_sum'](types.odd(0, 1, 2, 3, 4), 'mro')}",
         f"{shapes['opaque_value'](shapes['opaque_same'](shapes['opaque_new']()))}",
     ] == witness(FILES, tmp_path)
     assert shapes["opaque_value"](types.opaque(5)) == 5
@@ -70,3 +78,43 @@ def test_a_variable_takes_its_type_alone(shapes: LoadedLibrary) -> None:
         shapes.variables.kept = shapes.types.mine(1, 2)
     shapes.variables.kept = shapes.types.yours(1, 2)
     assert shapes.variables.kept == shapes.types.yours(1, 2) != shapes.types.mine(1, 2)
+
+
+def test_pointers_that_c_writes_are_seen_or_refused(shapes: LoadedLibrary) -> None:
+    values = tuple(np.full(1, value, np.int32) for value in (1, 2, 3))
+    with pytest.raises(GuardError, match="turn wrote to p: a tuple can't change"):
+        shapes["turn"](values)
+    with pytest.raises(GuardError, match=r"turn_const wrote .* of p .3 pointers., which it may only read"):
+        shapes["turn_const"](list(values))
+
+
+def test_static_variables_of_one_name_are_variables_of_their_files(shapes: LoadedLibrary) -> None:
+    variables = shapes.variables
+    with pytest.raises(
+        AttributeError, match=r"several variables 'count': .*shapes.c:count.*shapes_too.c:count"
+    ):
+        variables.count = 5
+    first = shapes["counted_here"](), shapes["counted_there"]()
+    here, there = variables["shapes.c:count"], variables["shapes_too.c:count"]
+    assert (here.read(), there.read()) == (first[0] + 1, first[1] + 1)
+    here.write(7)
+    there.write(8)
+    assert (shapes["counted_here"](), shapes["counted_there"]()) == (7, 8)
+
+
+def test_names_of_c_meet_none_of_ours(shapes: LoadedLibrary) -> None:
+    odd, names = shapes.types.odd, shapes.types.odd_names
+    made = odd(_offset=1, self=2, __x=3)
+    setattr(made, "__x", 4)
+    made._offset, made._minrpc = 5, 6
+    assert (made._offset, getattr(made, "__x"), made.self, made._minrpc) == (5, 4, 2, 6)
+    assert repr(made) == "odd(_minrpc=6, _offset=5, __x=4, self=2, read=0)"
+    assert (copy.copy(made), copy.deepcopy(made)) == (made, made)
+    assert shapes["odd_sum"](made, names["__y"]) == 50245
+    assert [constant.name for constant in names] == ["_RUN_", "mro", "__y"]
+    assert (names._RUN_, names.mro, names(5)) == (3, 4, names["__y"])
+    placed = shapes.place(made)
+    placed._offset = 7
+    assert (placed._offset, placed.read().read) == (7, 0)
+    with pytest.raises(AttributeError, match="'read' is the placed object's own"):
+        setattr(placed, "read", 1)  # noqa: B010

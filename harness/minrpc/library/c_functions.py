@@ -56,9 +56,9 @@ class CFunctions:
         )
 
     def __getattr__(self, name: str) -> CFunction:
-        if name.startswith("__"):
-            raise AttributeError(name)
         library = self._minrpc_library
+        if name.startswith("__") and name not in self:
+            raise AttributeError(name)
         try:
             return library[name]
         except KeyError as error:

@@ -340,6 +340,8 @@ class CLibrary:
             )
             if several:
                 hint = f'several static functions fit: lib["{several[0]}"], or {listed(several[1:], 4)}'
+        elif name in self.symbols.addresses:
+            return f"{self.name} has no types of {name!r}, maybe an alias: call the function itself"
         return f"{self.name} has no function {name!r} with external linkage; {hint}"
 
     def thunk_address(self, name: str) -> int | None:

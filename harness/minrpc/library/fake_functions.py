@@ -448,30 +448,30 @@ class Fakes:
     """The fakes of a library, each an attribute: `fakes(lib).hal_write.calls`."""
 
     def __init__(self, library: str, functions: Mapping[str, FakeFunction]) -> None:
-        self._library = library
-        self._functions = functions
+        self._minrpc_library = library
+        self._minrpc_functions = functions
 
     def __getitem__(self, name: str) -> FakeFunction:
         """The fake of the C function `name`. Raises AttributeError."""
-        found = self._functions.get(name)
+        found = self._minrpc_functions.get(name)
         if found is None:
-            near = listed(near_or_all(name, self._functions), 8)
-            raise AttributeError(f"{self._library} has no fake {name!r}; it has {near or 'none'}")
+            near = listed(near_or_all(name, self._minrpc_functions), 8)
+            raise AttributeError(f"{self._minrpc_library} has no fake {name!r}; it has {near or 'none'}")
         return found
 
     def __getattr__(self, name: str) -> FakeFunction:
-        if name.startswith("__"):
+        if name.startswith("__") and name not in self._minrpc_functions:
             raise AttributeError(name)
         return self[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._functions)
+        return iter(self._minrpc_functions)
 
     def __len__(self) -> int:
-        return len(self._functions)
+        return len(self._minrpc_functions)
 
     def __dir__(self) -> list[str]:
-        return list(self._functions)
+        return list(self._minrpc_functions)
 
     def __repr__(self) -> str:
-        return f"<fakes of {self._library}: {', '.join(self._functions)}>"
+        return f"<fakes of {self._minrpc_library}: {', '.join(self._minrpc_functions)}>"

@@ -307,6 +307,7 @@ def _image(file: Elf, base: int) -> LinkedImage:
     # File-local symbols are found, too, unless a global has the same name.
     found = {item.name: item for item in file.symbols if item.bind == LOCAL}
     found |= {item.name: item for item in file.symbols if item.bind != LOCAL}
+    found |= file.statics
     symbols = {name: symbol.value for name, symbol in found.items()}
     sizes = {name: symbol.size for name, symbol in found.items()}
     sections = file.loaded()

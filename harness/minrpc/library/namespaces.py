@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from enum import IntEnum
 from typing import Any, Protocol
 
@@ -16,6 +17,7 @@ from minrpc.names import in_files, listed, near_or_all, text_name
 from minrpc.program.c_types import (
     CType,
     Enumeration,
+    Qualified,
     RecordType,
     Variable,
     declaration,
@@ -43,7 +45,7 @@ class StructType:
         self.name = name
         self.ctype = ctype
 
-    def __call__(self, *ordered: object, **values: object) -> StructValue:
+    def __call__(self, /, *ordered: object, **values: object) -> StructValue:
         """A struct. Raises TypeError and ValueError for unknown members and for values that do not fit."""
         return make_struct(self.ctype, self.name, values, ordered)
 
@@ -72,37 +74,42 @@ class Types:
     """Structs and enums by tag or typedef name."""
 
     def __init__(self, library: str, types: Mapping[str, CType]) -> None:
-        self._library = library
-        self._types = types
+        self._minrpc_library = library
+        self._minrpc_types = types
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - StructType, or an enum
-        if text_name(name, "type").startswith("__"):
+        ctype = self._minrpc_types.get(text_name(name, "type"))
+        if ctype is None and name.startswith("__"):  # Python asks for these.
             raise AttributeError(name)
-        ctype = self._types.get(name)
         if ctype is None:
-            raise AttributeError(f"{self._library} has {_not_one('type', name, self._types, self)}")
-        return self._made(name, ctype)
+            raise AttributeError(
+                f"{self._minrpc_library} has {_not_one('type', name, self._minrpc_types, self)}"
+            )
+        return _made(name, ctype)
 
     __getitem__ = __getattr__
 
-    def _made(self, name: str, ctype: CType) -> StructType | type[IntEnum] | np.dtype[Any]:
-        stripped = strip(ctype)
-        if isinstance(stripped, RecordType):
-            return StructType(name, ctype)
-        if isinstance(stripped, Enumeration):
-            return enum_class(stripped)
-        return numpy_dtype(ctype)
-
     def __iter__(self) -> Iterator[str]:
         return (
-            name for name, ctype in self._types.items() if isinstance(strip(ctype), RecordType | Enumeration)
+            name
+            for name, ctype in self._minrpc_types.items()
+            if isinstance(strip(ctype), RecordType | Enumeration)
         )
 
     def __dir__(self) -> list[str]:
         return sorted(self)
 
     def __repr__(self) -> str:
-        return f"<types of {self._library}: {', '.join(sorted(self))}>"
+        return f"<types of {self._minrpc_library}: {', '.join(sorted(self))}>"
+
+
+def _made(name: str, ctype: CType) -> StructType | type[IntEnum] | np.dtype[Any]:
+    stripped = strip(ctype)
+    if isinstance(stripped, RecordType):
+        return StructType(name, ctype)
+    if isinstance(stripped, Enumeration):
+        return enum_class(stripped)
+    return numpy_dtype(ctype)
 
 
 class ProgramMemory(Protocol):
@@ -157,25 +164,35 @@ class Variables:
     """Variables of file scope: an attribute reads and writes the value; `[name]` is the variable itself."""
 
     def __init__(self, library: ProgramMemory, variables: Mapping[str, Variable]) -> None:
-        object.__setattr__(self, "_library", library)
-        object.__setattr__(self, "_variables", variables)
+        object.__setattr__(self, "_minrpc_library", library)
+        object.__setattr__(self, "_minrpc_variables", variables)
 
-    _library: ProgramMemory
-    _variables: Mapping[str, Variable]
+    _minrpc_library: ProgramMemory
+    _minrpc_variables: Mapping[str, Variable]
 
     def __getitem__(self, name: str) -> VariableOnDevice:
         """The variable itself. Raises AttributeError when there is none."""
-        variable = self._variables.get(text_name(name, "variable"))
+        variable = self._minrpc_variables.get(text_name(name, "variable"))
         if variable is None:
-            reason = _not_one("variable", name, self._variables, self._variables)
-            raise AttributeError(f"{self._library.name} has {reason}")
-        address = self._library.symbols.addresses.get(variable.symbol)
+            reason = _not_one("variable", name, self._minrpc_variables, self._minrpc_variables)
+            raise AttributeError(f"{self._minrpc_library.name} has {reason}")
+        address = self._minrpc_library.symbols.addresses.get(variable.symbol)
         if address is None:
-            raise AttributeError(f"{self._library.name}: {name} was left out, since nothing uses it")
-        return VariableOnDevice(self._library, variable, address)
+            why = "" if variable.external else ", or several files have the name of its file"
+            raise AttributeError(
+                f"{self._minrpc_library.name}: {name} was left out, since nothing uses it{why}"
+            )
+        record = strip(variable.type)
+        if isinstance(record, RecordType) and record.is_flexible:  # Its symbol's size tells the elements.
+            last = record.fields[-1]
+            size = self._minrpc_library.symbols.sizes.get(variable.symbol, 0) - last.offset
+            count = max(0, size // (size_of(record.with_tail(1).types[-1]) or 1))
+            whole = record.with_tail(count)
+            variable = replace(variable, type=Qualified(whole, "const") if is_const(variable.type) else whole)
+        return VariableOnDevice(self._minrpc_library, variable, address)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - number, numpy array, struct
-        if name.startswith("__"):
+        if name.startswith("__") and name not in self._minrpc_variables:
             raise AttributeError(name)
         return self[name].read()
 
@@ -183,8 +200,10 @@ class Variables:
         self[name].write(value)
 
     def __dir__(self) -> list[str]:
-        return sorted(self._variables)
+        return sorted(self._minrpc_variables)
 
     def __repr__(self) -> str:
-        shown = "; ".join(declaration(variable.type, variable.name) for variable in self._variables.values())
-        return f"<variables of {self._library.name}: {shown}>"
+        shown = "; ".join(
+            declaration(variable.type, variable.name) for variable in self._minrpc_variables.values()
+        )
+        return f"<variables of {self._minrpc_library.name}: {shown}>"

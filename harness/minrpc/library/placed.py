@@ -39,14 +39,22 @@ class Placed:
     read from the device and written to it; elements of a list of structs are structs by their index.
     """
 
-    __slots__ = ("_block", "_callback", "_forget", "_frame", "_memory", "_room", "pointee")
+    __slots__ = (
+        "_minrpc_block",
+        "_minrpc_callback",
+        "_minrpc_forget",
+        "_minrpc_frame",
+        "_minrpc_memory",
+        "_minrpc_room",
+        "pointee",
+    )
     pointee: CType
-    _memory: CallMemory
-    _callback: Callback | None
-    _frame: CallFrame
-    _block: Block
-    _room: RemoteArray
-    _forget: Callable[[Placed], None]
+    _minrpc_memory: CallMemory
+    _minrpc_callback: Callback | None
+    _minrpc_frame: CallFrame
+    _minrpc_block: Block
+    _minrpc_room: RemoteArray
+    _minrpc_forget: Callable[[Placed], None]
 
     def __init__(
         self,
@@ -74,64 +82,68 @@ class Placed:
         room.copy_from(image)
         for name, item in {
             "pointee": ctype,
-            "_memory": memory,
-            "_callback": callback,
-            "_frame": frame,
-            "_block": block,
-            "_room": room,
-            "_forget": forget,
+            "_minrpc_memory": memory,
+            "_minrpc_callback": callback,
+            "_minrpc_frame": frame,
+            "_minrpc_block": block,
+            "_minrpc_room": room,
+            "_minrpc_forget": forget,
         }.items():
             set_(self, name, item)
 
     @property
     def address(self) -> int:
         """Its address on the device. Raises ValueError when it was freed, or its session has ended."""
-        return self._room.address + self._block.offset
+        return self._minrpc_room.address + self._minrpc_block.offset
 
     @property
     def span(self) -> tuple[int, int]:
         """Address and size in bytes of all its memory, with the objects that it points to."""
-        return self._room.address, self._frame.size
+        return self._minrpc_room.address, self._minrpc_frame.size
 
     def read(self) -> Any:  # noqa: ANN401 - numpy array, struct, list of structs
         """The present value: a numpy array, a struct or a list of structs whose members can be set."""
-        return self._variable.read()
+        return self._minrpc_variable.read()
 
     def write(self, value: object) -> None:
         """Overwrite the whole object. Raises TypeError, ValueError."""
-        self._variable.write(value)
+        self._minrpc_variable.write(value)
 
     def refresh(self) -> None:
         """Copy the present values to the host's objects that were placed: the structs and arrays.
 
         Raises GuardError if something was written outside of them.
         """
-        base, data = self._room.address, self._room.numpy()
-        self._frame.image(base)  # With the host's present values, of which the device's may differ.
-        self._frame.take(memoryview(data.tobytes()), 0, base, "a function")
+        base, data = self._minrpc_room.address, self._minrpc_room.numpy()
+        self._minrpc_frame.image(base)  # With the host's present values, of which the device's may differ.
+        self._minrpc_frame.take(memoryview(data.tobytes()), 0, base, "a function")
 
     def free(self) -> None:
         """Free its memory. A second call does nothing."""
-        if not self._room.freed:
-            self._forget(self)
-            self._room.free()
+        if not self._minrpc_room.freed:
+            self._minrpc_forget(self)
+            self._minrpc_room.free()
 
     @property
-    def _variable(self) -> VariableOnDevice:
+    def _minrpc_variable(self) -> VariableOnDevice:
         return VariableOnDevice(
-            _Room(self._memory, self._room, self._callback),
+            _Room(self._minrpc_memory, self._minrpc_room, self._minrpc_callback),
             Variable("placed", "", self.pointee),
             self.address,
         )
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a C member's value
-        if name.startswith("__") or name in Placed.__slots__:
+        if name in Placed.__slots__:
             raise AttributeError(name)
         if not isinstance(strip(self.pointee), RecordType):
             raise AttributeError(f"{declaration(self.pointee)} has no members: read() gives its elements")
         return getattr(self.read(), name)
 
     def __setattr__(self, name: str, value: object) -> None:
+        if hasattr(Placed, name):
+            raise AttributeError(
+                f"{name!r} is the placed object's own: read().{name} is the member, to set, too"
+            )
         if not isinstance(strip(self.pointee), RecordType):
             raise AttributeError(f"{declaration(self.pointee)} has no members: write(value) sets it")
         setattr(self.read(), name, value)
@@ -155,7 +167,11 @@ class Placed:
         return "a placed object"
 
     def __repr__(self) -> str:
-        place = "freed" if self._room.freed else f"at 0x{self._room.pointer.value + self._block.offset:x}"
+        place = (
+            "freed"
+            if self._minrpc_room.freed
+            else f"at 0x{self._minrpc_room.pointer.value + self._minrpc_block.offset:x}"
+        )
         return f"<placed {declaration(self.pointee)} {place}>"
 
 

@@ -27,6 +27,7 @@ from minrpc.library.structs import (
     Within,
     address_of,
     as_struct,
+    has_unknown_tail,
     is_of,
     memory_of,
     path_at,
@@ -119,6 +120,8 @@ class Placer:
             value = as_struct(stripped, where, value)
             if not is_of(value, stripped):
                 raise wrong(where, ctype, value, _STRUCT_HINT)
+            if record_of(value).size != stripped.size:
+                raise wrong(where, ctype, value, "C passes no elements of a flexible array by value")
             return self.struct(name, value, ctype)
         data = number_bytes(where, ctype, value)
         return self._frame.add(Block(name, len(data), alignment_of(ctype), lambda: data))
@@ -150,7 +153,7 @@ class Placer:
             return self._text(where, name, ctype, pointer, value)
         if isinstance(value, list | tuple):
             if isinstance(target, Pointer):
-                return self._pointers(where, name, pointer.target, target, value)
+                return self._pointers(name, pointer.target, target, value)
             if isinstance(target, RecordType):
                 return self._structs_in_row(where, name, ctype, target, value, written)
             raise wrong(where, ctype, value, _HINT)
@@ -196,6 +199,8 @@ class Placer:
         self, name: str, value: StructValue, ctype: CType, *, written: bool = False, constant: bool = False
     ) -> Block:
         """The block of a struct; adds blocks for the objects that its pointers point to."""
+        if has_unknown_tail(value):
+            raise wrong(f"{self._function}: {name}", ctype, value, _TAIL_HINT)
         key = "struct", address_of(memory_of(value)), id(record_of(value))
         if (block := self._known.get(key)) is not None:
             block.written |= written
@@ -206,15 +211,32 @@ class Placer:
         block.constant = constant
         block.receive = lambda data, sent, host_at: _take_struct(value, data, sent, host_at)
         storage, base = storage_of(value)
-        for offset, pointer in pointer_offsets(record_of(value)):
+        for offset, pointer in dict(pointer_offsets(record_of(value))).items():
             if base + offset in storage.references:
-                target = storage.references[base + offset]
-                target, inside = target if isinstance(target, Within) else (target, 0)
+                pointer = storage.given.get(base + offset, pointer)
                 member = f"{name}->{path_at(record_of(value), offset)[1:]}"
                 own = base + offset in storage.came_back
-                place = self.pointer(f"{self._function}: {member}", member, pointer, pointer, target, own=own)
-                _point(block, offset, place, inside)
+                self._point(
+                    block, offset, member, pointer, pointer, storage.references[base + offset], own=own
+                )
         return block
+
+    def _point(
+        self,
+        block: Block,
+        at: int,
+        name: str,
+        ctype: CType,
+        pointer: Pointer,
+        target: object,
+        *,
+        own: bool = False,
+    ) -> None:
+        """Let the pointer at this offset of the block point to the target."""
+        target, inside = target if isinstance(target, Within) else (target, 0)
+        place = self.pointer(f"{self._function}: {name}", name, ctype, pointer, target, own=own)
+        assert isinstance(place, Block | Handle)
+        block.pointers.append((at, place if isinstance(place, Block) else place.value, inside))
 
     def _out(self, where: str, name: str, ctype: CType, pointer: Pointer, value: Out) -> Block:
         if is_const(pointer.target):
@@ -308,18 +330,40 @@ class Placer:
         self._refuse_changes(block, name or "a struct", kind_of(value), _STRUCT_STEP)
         return block
 
-    def _pointers(
-        self, where: str, name: str, ctype: CType, pointer: Pointer, value: Sequence[object]
-    ) -> Block:
+    def _pointers(self, name: str, ctype: CType, pointer: Pointer, value: Sequence[object]) -> Block:
+        """The block of a list of pointers. A list gets the objects or addresses that C wrote there."""
         if (known := self._known.get(("pointers", id(value), id(pointer)))) is not None:
             return known
-        size = pointer.size
-        title = f"{name or 'pointers'} ({len(value)} pointers)"
-        block = Block(title, size * len(value), 8, lambda: bytes(size * len(value)))
+        size, title = pointer.size, f"{name or 'pointers'} ({len(value)} pointers)"
+
+        def receive(data: memoryview, sent: bytearray, host_at: HostAt) -> None:
+            assert isinstance(value, list)
+            for index, at in enumerate(range(0, len(data), size)):
+                if data[at : at + size] != sent[at : at + size]:
+                    address = int.from_bytes(data[at : at + size], "little")
+                    found = host_at(address) if address else None
+                    if found is None and address:
+                        found = Address(address, ctype)
+                    value[index] = found.shown if isinstance(found, Within) else found
+
+        written = not is_const(ctype)
+        block = Block(
+            title,
+            size * len(value),
+            8,
+            lambda: bytes(size * len(value)),
+            receive,
+            written,
+            not written,
+            value,
+        )
         self._known["pointers", id(value), id(pointer)] = self._frame.add(block)
+        if not isinstance(value, list):
+            self._refuse_changes(
+                block, name or "pointers", kind_of(value), "give a list: it gets what C wrote"
+            )
         for index, element in enumerate(value):
-            target = self.pointer(f"{where}[{index}]", f"{name}[{index}]", ctype, pointer, element)
-            _point(block, index * size, target)
+            self._point(block, index * size, f"{name}[{index}]", ctype, pointer, element)
         return block
 
     def _structs_in_row(
@@ -357,6 +401,7 @@ class Placer:
 
 _VOID_HINT = "void has no size: give the array itself, such as np.zeros(3, np.int16), or a bytearray"
 _HINT = "pass a numpy array or an array of the device"
+_TAIL_HINT = "the number of elements of its flexible array is not known: pass its address"
 _STRUCT_HINT = "make one with minrpc.types(lib), or give a dict or a tuple"
 _STRUCT_STEP = "make the struct with minrpc.types(lib): it can be written"
 _FUNCTION_HINT = "pass a function of the library, or of Python"
@@ -366,12 +411,6 @@ def _is_row(value: tuple[object, ...], target: CType) -> bool:
     """True for a tuple of pointers or of structs; False for one that has the members of a struct."""
     structs = (is_of(item, target) for item in value)
     return not isinstance(target, RecordType) or all(structs)
-
-
-def _point(block: Block, at: int, target: Sent, inside: int = 0) -> None:
-    """Let the pointer at this offset of the block point to the target."""
-    assert isinstance(target, Block | Handle)
-    block.pointers.append((at, target if isinstance(target, Block) else target.value, inside))
 
 
 def _take_struct(value: StructValue, data: memoryview, sent: bytearray, host_at: HostAt) -> None:

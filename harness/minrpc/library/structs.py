@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol, TypeGuard, cast
 
 import numpy as np
 
-from minrpc.library.pointer_types import Callback, device_address
+from minrpc.library.pointer_types import Callback, check_address, device_address
 from minrpc.library.scalars import (
     Address,
     Shown,
@@ -87,13 +87,14 @@ class Place(NamedTuple):
 class Storage:
     """Bytes of a struct, and its pointers' targets on the host, by the pointer's offset.
 
+    given: the pointers' types, of which a union has several at an offset.
     came_back: pointers that the device has set. Their targets may have another type than the member's,
         such as a larger struct whose first member has that type.
     place: for a value that was read from the device: members that are set are written there, too.
     pointed: makes the value of a pointer from its address and type.
     """
 
-    __slots__ = ("came_back", "data", "place", "pointed", "references")
+    __slots__ = ("came_back", "data", "given", "place", "pointed", "references")
 
     def __init__(
         self,
@@ -104,6 +105,7 @@ class Storage:
         """content: the bytes, or their number if they are zero."""
         self.data = bytearray(content)
         self.references: dict[int, object] = {}
+        self.given: dict[int, Pointer] = {}
         self.came_back: set[int] = set()
         self.place = place
         self.pointed = pointed
@@ -183,91 +185,132 @@ class StructValue(Shown):
     it on the device; its arrays are read-only, and are set as a whole.
     """
 
-    __slots__ = ("_offset", "_record", "_storage", "_typename")
+    __slots__ = ("_minrpc_inside",)
 
-    _storage: Storage
-    _record: RecordType
-    _offset: int
-    _typename: str
+    _minrpc_inside: _Inside
 
     def __init__(
         self, record: RecordType, storage: Storage | None = None, offset: int = 0, typename: str = ""
     ) -> None:
-        set_ = object.__setattr__
-        set_(self, "_record", record)
-        set_(self, "_storage", storage or Storage(record.size))
-        set_(self, "_offset", offset)
-        set_(self, "_typename", typename or record.tag or record.alias or f"<anonymous {record.kind}>")
+        typename = typename or record.tag or record.alias or f"<anonymous {record.kind}>"
+        inside = _Inside(record, storage or Storage(record.size), offset, typename)
+        object.__setattr__(self, "_minrpc_inside", inside)
 
     def __copy__(self) -> StructValue:
         """Copies the members; pointers keep the same targets."""
-        made = StructValue(self._record, typename=self._typename)
-        made._take(self, lambda reference: reference)
-        return made
+        return _copied(self, lambda reference: reference, {})
 
     def __deepcopy__(self, memo: dict[int, Any]) -> StructValue:
         """Copies the members and the pointers' targets."""
         known = memo.get(id(self))
-        if known is not None:
-            return cast(StructValue, known)
-        made = memo[id(self)] = StructValue(self._record, typename=self._typename)
-        made._take(self, lambda reference: copy.deepcopy(reference, memo))
-        return made
-
-    def _take(self, other: StructValue, reference_of: Callable[[object], object]) -> None:
-        data = bytes_of(other)
-        begin, end = other._offset, other._offset + len(data)
-        self._storage.data[:] = data
-        for at, reference in other._storage.references.items():
-            if begin <= at < end:
-                self._storage.references[at - begin] = reference_of(reference)
-        self._storage.came_back |= {at - begin for at in other._storage.came_back if begin <= at < end}
+        return known or _copied(self, lambda reference: copy.deepcopy(reference, memo), memo)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a C member's value
-        if name.startswith("__") or name in StructValue.__slots__:
+        if name == "_minrpc_inside":
             raise AttributeError(name)
-        return _load(self._storage, self._field(name), self._offset)
+        storage, offset = storage_of(self)
+        return _load(storage, _member(self, name), offset)
 
     def __setattr__(self, name: str, value: object) -> None:
-        member, where = self._field(name), f"{self._typename}.{name}"
-        if self._storage.place is not None:
-            _store_on_device(self._storage, self._storage.place, member, self._offset, where, value)
+        member, where = _member(self, name), f"{self._minrpc_inside.typename}.{name}"
+        if isinstance(array := strip(member.type), ArrayType) and array.count is None:
+            _set_count(self, where, array, member, value)
+            member = _member(self, name)
+        storage, offset = storage_of(self)
+        if storage.place is not None:
+            _store_on_device(storage, storage.place, member, offset, where, value)
         else:
-            _store(self._storage, member, self._offset, where, value)
+            _store(storage, member, offset, where, value)
 
     def __dir__(self) -> Iterable[str]:
-        return [field.name for field in flat_fields(self._record)]
+        return [field.name for field in flat_fields(record_of(self))]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StructValue):
             return NotImplemented
-        return is_of(other, self._record) and bytes_of(self) == bytes_of(other)
+        return is_of(other, record_of(self)) and bytes_of(self) == bytes_of(other)
 
     __hash__ = None  # type: ignore[assignment]
 
     @recursive_repr()
     def __repr__(self) -> str:
-        names = [field.name for field in flat_fields(self._record) if field.name]
-        shown = ", ".join(f"{name}={_short(getattr(self, name))}" for name in names)
-        return f"{self._typename}({shown})"
+        record, storage, offset, typename = self._minrpc_inside
+        fields = [field for field in flat_fields(record) if field.name]
+        unknown = fields[-1] if has_unknown_tail(self) else None
+        shown = (
+            f"{field.name}={'…' if field is unknown else _short(_load(storage, field, offset))}"
+            for field in fields
+        )
+        return f"{typename}({', '.join(shown)})"
 
-    def _field(self, name: str) -> Field:
-        for field in flat_fields(self._record):
-            if field.name == name:
-                return field
-        names = [field.name for field in flat_fields(self._record)]
-        near = near_or_all(name, names)
-        raise AttributeError(f"{self._typename} has no member {name!r}; it has {listed(near, 8)}")
+
+class _Inside(NamedTuple):
+    """A struct's type, and the storage of its bytes with their offset in it. No member has such a name."""
+
+    record: RecordType
+    storage: Storage
+    offset: int
+    typename: str
+
+
+def _member(value: StructValue, name: str) -> Field:
+    record, _, _, typename = value._minrpc_inside
+    for field in flat_fields(record):
+        if field.name == name:
+            return field
+    if name.startswith("__") and name.endswith("__"):  # Python asks for these.
+        raise AttributeError(name)
+    near = near_or_all(name, [field.name for field in flat_fields(record)])
+    raise AttributeError(f"{typename} has no member {name!r}; it has {listed(near, 8)}")
+
+
+def _set_count(value: StructValue, where: str, array: ArrayType, member: Field, given: object) -> None:
+    """Give a struct room for the elements of its flexible array; a text has a final NUL."""
+    record, storage, offset, typename = value._minrpc_inside
+    if has_unknown_tail(value):
+        raise ValueError(f"{where}: {_UNKNOWN}")
+    if offset or len(storage.data) != record.size or not record.is_flexible:
+        raise ValueError(f"{where}: a struct within another has no room for a flexible array")
+    if not isinstance(given, np.ndarray | list | tuple | str | bytes):
+        raise wrong(where, member.type, given)
+    count = len(given.encode()) + 1 if isinstance(given, str) else len(given) + isinstance(given, bytes)
+    whole = record.with_tail(count)
+    try:
+        storage.data += bytes(whole.size - record.size)
+    except BufferError:
+        raise ValueError(f"{where}: an array of this struct is in use; give all elements at first") from None
+    object.__setattr__(value, "_minrpc_inside", _Inside(whole, storage, offset, typename))
+
+
+_UNKNOWN = "the number of elements of a flexible array is not known: read or write them by their address"
+
+
+def _copied(
+    value: StructValue, reference_of: Callable[[object], object], memo: dict[int, Any]
+) -> StructValue:
+    """A copy with storage of its own. reference_of: gives the copy's target of a pointer. memo: gets it."""
+    record, storage, begin, typename = value._minrpc_inside
+    if has_unknown_tail(value):
+        raise ValueError(f"{typename}: {_UNKNOWN}")
+    made = memo[id(value)] = StructValue(record, Storage(bytes_of(value)), 0, typename)
+    own = storage_of(made)[0]
+    end = begin + len(own.data)
+    for at, reference in storage.references.items():
+        if begin <= at < end:
+            own.references[at - begin] = reference_of(reference)
+            own.given |= {at - begin: storage.given[at]} if at in storage.given else {}
+    own.came_back |= {at - begin for at in storage.came_back if begin <= at < end}
+    return made
 
 
 def record_of(value: StructValue) -> RecordType:
     """Its type."""
-    return value._record
+    return value._minrpc_inside.record
 
 
 def is_of(value: object, ctype: CType) -> TypeGuard[StructValue]:
     """True for a struct of this type."""
-    return isinstance(value, StructValue) and (value._record is ctype or _same(value._record, ctype))
+    return isinstance(value, StructValue) and (record_of(value) is ctype or _same(record_of(value), ctype))
 
 
 _same = lru_cache(maxsize=1024)(same_type)
@@ -275,16 +318,19 @@ _same = lru_cache(maxsize=1024)(same_type)
 
 def bytes_of(value: StructValue) -> bytes:
     """Its bytes, with pointers' last values and the elements of a flexible array at the end."""
-    size = value._record.size
-    last = strip(value._record.fields[-1].type) if value._record.fields else None
-    if isinstance(last, ArrayType) and last.count is None and not value._offset:
-        size = len(value._storage.data)
-    return bytes(value._storage.data[value._offset : value._offset + size])
+    record, storage, offset, _ = value._minrpc_inside
+    return bytes(storage.data[offset : offset + record.size])
+
+
+def has_unknown_tail(value: StructValue) -> bool:
+    """True for a struct of the device whose flexible array has an unknown number of elements."""
+    record, storage, _, _ = value._minrpc_inside
+    return record.is_flexible and (storage.place is not None or storage.pointed is not Address)
 
 
 def storage_of(value: StructValue) -> tuple[Storage, int]:
     """The storage of its bytes, and their offset in it."""
-    return value._storage, value._offset
+    return value._minrpc_inside.storage, value._minrpc_inside.offset
 
 
 def memory_of(value: object) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -295,7 +341,8 @@ def memory_of(value: object) -> np.ndarray[Any, np.dtype[np.uint8]]:
     if isinstance(value, np.ndarray):
         return value.reshape(-1).view(np.uint8)
     if isinstance(value, StructValue):
-        return np.frombuffer(value._storage.data, np.uint8, len(bytes_of(value)), value._offset)
+        storage, offset = storage_of(value)
+        return np.frombuffer(storage.data, np.uint8, len(bytes_of(value)), offset)
     return np.frombuffer(cast(bytes, value), np.uint8)
 
 
@@ -407,19 +454,30 @@ def _load(storage: Storage, member: Field, base: int) -> Any:  # noqa: ANN401 - 
     match stripped:
         case Pointer():
             if at in storage.references:
-                found = storage.references[at]
-                return found.shown if isinstance(found, Within) else found
+                return _shown(storage.references[at], stripped)
             value = int.from_bytes(storage.data[at : at + stripped.size], "little")
             return storage.pointed(value, member.type) if value else None
         case RecordType() as record:
             return StructValue(record, storage, at)
-        case ArrayType(element, None):
-            return _load_array(storage, element, (len(storage.data) - at) // size_of(element), at)
+        case ArrayType(_, None) if storage.place is not None or storage.pointed is not Address:
+            raise ValueError(f"{member.name}: {_UNKNOWN}")
         case ArrayType(element, count):
             return _load_array(storage, element, count or 0, at)
         case Void() | FunctionType():
             raise TypeError(f"a member can't be {declaration(member.type)}")
     return number_from(member.type, storage.data[at : at + size_of(stripped)])
+
+
+def _shown(found: object, pointer: Pointer) -> object:
+    """The target of a pointer, also a struct within another one."""
+    if not isinstance(found, Within):
+        return found
+    target = strip(pointer.target)
+    if isinstance(found.owner, StructValue) and isinstance(target, RecordType):
+        storage, begin = storage_of(found.owner)
+        if target.complete and found.offset + target.size <= record_of(found.owner).size:
+            return StructValue(target, storage, begin + found.offset)
+    return found.shown
 
 
 def _load_array(storage: Storage, element: CType, count: int, at: int) -> Any:  # noqa: ANN401 - numpy or structs
@@ -490,6 +548,8 @@ def _store_pointer(
     storage: Storage, at: int, pointer: Pointer, ctype: CType, where: str, value: object
 ) -> None:
     number = 0
+    if isinstance(value, Address):
+        check_address(where, ctype, pointer, value)
     if isinstance(value, int) and not isinstance(value, bool):
         number = int(value)
         if not 0 <= number < 1 << (8 * pointer.size):
@@ -498,20 +558,29 @@ def _store_pointer(
         raise wrong(where, ctype, value)
     elif value is not None:
         storage.references[at] = value
+        storage.given[at] = pointer
     storage.data[at : at + pointer.size] = number.to_bytes(pointer.size, "little")
 
 
 def _store_record(storage: Storage, record: RecordType, at: int, where: str, value: object) -> None:
     value = as_struct(record, where, value)
     if not is_of(value, record):
-        raise wrong(where, record, value)
+        like = isinstance(value, StructValue) and record_of(value).names == record.names
+        raise wrong(
+            where, record, value, "it has other members, or another number of elements" if like else ""
+        )
+    data = bytes_of(value)
+    if len(data) > record.size or has_unknown_tail(value):
+        raise wrong(where, record, value, "there is no room for the elements of its flexible array")
     _forget(storage, at, record.size)
-    storage.data[at : at + record.size] = bytes_of(value)[: record.size]
-    for offset, reference in value._storage.references.items():
-        inside = offset - value._offset
+    storage.data[at : at + record.size] = data.ljust(record.size, b"\0")
+    given, begin = storage_of(value)
+    for offset, reference in given.references.items():
+        inside = offset - begin
         if 0 <= inside < record.size:
             storage.references[at + inside] = reference
-            if offset in value._storage.came_back:
+            storage.given |= {at + inside: given.given[offset]} if offset in given.given else {}
+            if offset in given.came_back:
                 storage.came_back.add(at + inside)
 
 
@@ -530,10 +599,6 @@ def _store_array(
         return
     if not isinstance(value, np.ndarray | list | tuple):
         raise wrong(where, ctype, value)
-    if array.count is None:  # The elements lie behind the struct, in memory of their own.
-        count = len(value)
-        end = at + count * size_of(array.element)
-        storage.data += bytes(max(0, end - len(storage.data)))
     if len(value) != count:
         raise ValueError(f"{where}: expected {declaration(ctype)}, got {len(value)} elements")
     size = size_of(array.element)
@@ -616,7 +681,8 @@ def set_addresses(storage: Storage, ctype: CType, at: int, where: str, callback:
     Raises TypeError, ValueError; see `store_value`.
     """
     for offset, reference in storage.references.items():
-        pointer = next((pointer for begin, pointer in pointer_offsets(ctype, at) if begin == offset), None)
+        found = dict(pointer_offsets(ctype, at)).get(offset)
+        pointer = found and storage.given.get(offset, found)
         if pointer is None:
             continue
         address = device_address(where, pointer, pointer, reference, callback)

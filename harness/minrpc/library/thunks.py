@@ -416,11 +416,13 @@ class TypeNames:
                 bit = (field.offset + size_of(field.type)) * 8
                 continue
             spelled = self.spell(field.type)
-            if record.kind == "struct" and field.first_bit > bit:
-                gap = field.first_bit - bit
-                unit = size_of(field.type) * 8
-                if gap < unit:
-                    yield f"{spelled} : {gap}"
+            unit = size_of(field.type) * 8
+            while (
+                record.kind == "struct" and field.first_bit > bit
+            ):  # Bits without a name: up to a unit's end.
+                gap = min(field.first_bit - bit, unit - bit % unit)
+                yield f"{spelled} : {gap}"
+                bit += gap
             yield f"{spelled} m{index} : {field.bits}"
             bit = field.first_bit + field.bits
 

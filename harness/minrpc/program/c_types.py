@@ -7,7 +7,7 @@ Layouts (sizes, offsets) are the compiler's: this module computes none. All targ
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
@@ -117,8 +117,23 @@ class RecordType:
 
     @property
     def places(self) -> tuple[object, ...]:
-        """Its size, and its members' names and places."""
-        return self.size, *((f.name, f.offset, f.bits, f.first_bit) for f in self.fields)
+        """Its members' names and places."""
+        return tuple((f.name, f.offset, f.bits, f.first_bit) for f in self.fields)
+
+    @property
+    def is_flexible(self) -> bool:
+        """True if its last member is an array without a number of elements."""
+        last = strip(self.fields[-1].type) if self.fields else None
+        return isinstance(last, ArrayType) and last.count is None
+
+    def with_tail(self, count: int) -> RecordType:
+        """The struct with a flexible array, as if this had `count` elements."""
+        *others, last = self.fields
+        array = strip(last.type)
+        assert isinstance(array, ArrayType)
+        size = max(self.size, last.offset + count * size_of(array.element))
+        fields = *others, replace(last, type=replace(array, count=count))
+        return replace(self, size=size, fields=fields)
 
     def __repr__(self) -> str:
         return f"Record({declaration(self)}, {self.size} bytes)"
@@ -186,7 +201,7 @@ class FunctionDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A variable of file scope. external: other files can name it."""
+    """A variable of file scope. external: other files can name it; else its symbol is "a.c:count"."""
 
     name: str
     symbol: str
@@ -256,7 +271,8 @@ def same_type(first: CType, other: CType, known: set[tuple[int, int]] | None = N
                 if one is two or pair in assumed or pair in known:
                     continue
                 whole = one.complete and two.complete
-                if one.names != two.names or (whole and one.places != two.places):
+                sized = one.size == two.size or one.is_flexible or two.is_flexible
+                if one.names != two.names or (whole and not (sized and one.places == two.places)):
                     return False
                 assumed.add(pair)
                 if whole:

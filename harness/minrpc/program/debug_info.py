@@ -206,6 +206,7 @@ class _Unit:
             if name:
                 symbol = _text(_find(die, "DW_AT_linkage_name")) or name
                 external = _find(die, "DW_AT_external") is not None
+                symbol = symbol if external else f"{self.file.name}:{symbol}"
                 yield Variable(name, symbol, self._type_at(_origin_with(die, "DW_AT_type")), external)
 
     def stack_variables(self) -> Iterator[StackVariable]:

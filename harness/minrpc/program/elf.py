@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -215,6 +216,18 @@ class Elf:
     def symbols(self) -> list[Symbol]:
         """Named symbols, in the order of the file; of a stripped program, the dynamic symbols."""
         return self._symbols_of(_SYMTAB) or self.dynamic_symbols
+
+    @cached_property
+    def statics(self) -> dict[str, Symbol]:
+        """Variables with internal linkage by their file, "a.c:count"; none that files of one name share."""
+        found: dict[str, list[Symbol]] = defaultdict(list)
+        file = ""
+        for symbol in self.symbols:
+            if symbol.kind == SOURCE_FILE:
+                file = symbol.name.rpartition("/")[2]
+            elif (symbol.bind, symbol.kind) == (LOCAL, OBJECT) and symbol.visibility != HIDDEN:
+                found[f"{file}:{symbol.name}"].append(symbol)
+        return {name: several[0] for name, several in found.items() if len(several) == 1}
 
     @cached_property
     @reads

@@ -80,11 +80,12 @@ class Program:
 
     @cached_property
     def symbols(self) -> Symbols:
-        """Addresses and sizes of its global symbols that C can name."""
-        entries = list(self._named_in_c())
+        """Addresses and sizes of its global symbols that C can name, and of variables with internal linkage,
+        "a.c:count"."""
+        entries = self.elf.statics | {symbol.name: symbol for symbol in self._named_in_c()}
         return Symbols(
-            {symbol.name: symbol.value for symbol in entries},
-            {symbol.name: symbol.size for symbol in entries},
+            {name: symbol.value for name, symbol in entries.items()},
+            {name: symbol.size for name, symbol in entries.items()},
         )
 
     @cached_property

@@ -33,6 +33,13 @@ int opaque_value(struct opaque *o)
 	return o->value;
 }
 
+static int count = 100;
+
+int counted_there(void)
+{
+	return count++;
+}
+
 #ifdef WITNESS
 float pt_there_of(float x, float y)
 {

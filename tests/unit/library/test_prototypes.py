@@ -7,6 +7,7 @@ arguments).
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import subprocess
 from pathlib import Path
@@ -15,7 +16,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc import StructValue
+from minrpc import Address, StructValue
+from minrpc.program.c_types import Pointer, Scalar
 
 from .host_library import HostLibrary
 from .literals import check_literals, functions, random_literal
@@ -135,3 +137,38 @@ int split(int x) { if (x > 7) { seldom(&x); x *= 3; seldom(&x); } return x + 1; 
     symbols = subprocess.check_output(["nm", tmp_path / "source.o"], text=True)
     assert "split.cold" in symbols
     assert [library.call("split", number) for number in (1, 8)] == [2, 4025]
+
+
+def test_bits_without_a_name_at_the_beginning_and_in_a_unit_of_their_own(tmp_path: Path) -> None:
+    library = HostLibrary(
+        "struct first { unsigned char : 5; unsigned char a : 6; };\n"
+        "struct second { int x; unsigned : 20; unsigned b : 20; };\n"
+        "int first(struct first s) { return s.a; }\n"
+        "int second(struct second s) { return s.x + (int)s.b; }\n",
+        tmp_path,
+    )
+    assert [library.call("first", (value,)) for value in (0, 5, 63)] == [0, 5, 63]
+    assert library.call("second", (5, 1 << 19)) == (1 << 19) + 5
+
+
+def test_a_union_of_pointers_takes_each_and_a_pointer_into_a_struct_is_a_struct(tmp_path: Path) -> None:
+    library = HostLibrary(
+        "union either { int *i; float *f; };\n"
+        "float either(union either u, int k) { return k ? *u.f : *u.i; }\n"
+        "struct pair { int x, y; };\n"
+        "struct box { struct pair *p; struct pair v[2]; };\n"
+        "void point(struct box *b) { b->p = &b->v[1]; }\n"
+        "int pointed(const struct box *b) { return b->p->x; }\n",
+        tmp_path,
+    )
+    whole, part = np.full(1, 5, np.int32), np.full(1, 2.5, np.float32)
+    assert library.call("either", library.struct("either", i=whole), 0) == 5
+    for made in (library.struct("either", f=part), copy.copy(library.struct("either", f=part))):
+        assert library.call("either", made, 1) == 2.5
+    box = library.struct("box", v=[(1, 2), (3, 4)])
+    library.call("point", box)
+    assert (box.p.x, library.call("pointed", box)) == (3, 3)
+    box.p.x = 7
+    assert (box.v[1].x, library.call("pointed", box)) == (7, 7)
+    with pytest.raises(TypeError, match=r"box.p: expected struct pair \*, got \(float \*\)0x1000"):
+        box.p = Address(0x1000, Pointer(Scalar("float", 4, "float"), 8))
