@@ -473,3 +473,9 @@ def test_misuse_is_named(load: Load, tmp_path: Path) -> None:
     lib = CFunctions(load(tmp_path / "one.c"))
     with pytest.raises(AttributeError, match=r"'dup' can't be set: .* minrpc.variables\(lib\).dup = "):
         lib.dup = 3
+
+
+@pytest.mark.parametrize("flag", ["-g0", "-gz", "-gsplit-dwarf", "-fdebug-types-section"])
+def test_types_are_known_with_other_flags_of_debug_information(load: Load, tmp_path: Path, flag: str) -> None:
+    (tmp_path / "one.c").write_text("struct one { int x; };\nint x_of(struct one *o) { return o->x; }\n")
+    assert load(tmp_path / "one.c", flags=[flag])["x_of"]((4,)) == 4

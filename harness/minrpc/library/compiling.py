@@ -64,6 +64,8 @@ _CXX_FLAGS: Final = (
     "-fno-exceptions", "-fno-rtti", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables",
     "-fno-threadsafe-statics", "-fno-use-cxa-atexit",
 )  # fmt: skip
+# Types are read from the object itself, whatever other flags say.
+_WHOLE_DEBUG: Final = ("-g", "-gz=none", "-gno-split-dwarf", "-fno-debug-types-section")
 # Zeroed memory up to this size, in bytes, is sent with the image; more is zeroed on the device.
 _SMALL_BSS: Final = 512
 # Number of sources whose types and thunks are kept in memory.
@@ -552,6 +554,8 @@ def _command(source: Path, sources: Sources, toolset: Toolset) -> list[str]:
     for header in () if assembler else (*_weak(sources.replaced), *sources.headers):
         command += ["-include", str(header)]
     command += [*sources.flags, *toolset.includes, "-fno-lto"]
+    if any(flag != "-g" and flag.startswith(("-g", "-fdebug-types")) for flag in command):
+        command += _WHOLE_DEBUG
     if "clang" not in Path(command[0]).name and not assembler:
         command.append(FLAG)
     return command

@@ -196,7 +196,8 @@ class LoadedLibrary(CLibrary):
         made = _elves(compiled.objects[len(compiled.own_objects) :])
         own = {name: size for name, size in _sizes(user).items() if name not in self._fakes}
         ours = {*_sizes(made), *(f"__{name}_veneer" for name in _needed(made) - _needed(user))}
-        sizes = {**self.image.sizes, **own}
+        linked = {name: size for name, size in self.image.sizes.items() if ":" not in name}
+        sizes = {**linked, **own}
         by_address: dict[int, str] = {}
         for name in (*own, *sizes):
             if sizes[name] and name in self.image.sizes and (name in own or name not in ours):

@@ -183,10 +183,10 @@ class Variables:
                 f"{self._minrpc_library.name}: {name} was left out, since nothing uses it{why}"
             )
         record = strip(variable.type)
-        if isinstance(record, RecordType) and record.is_flexible:  # Its symbol's size tells the elements.
-            last = record.fields[-1]
-            size = self._minrpc_library.symbols.sizes.get(variable.symbol, 0) - last.offset
-            count = max(0, size // (size_of(record.with_tail(1).types[-1]) or 1))
+        size = self._minrpc_library.symbols.sizes.get(variable.symbol)
+        if isinstance(record, RecordType) and record.is_flexible and size:  # Its size tells the elements.
+            each = size_of(record.with_tail(1).types[-1])
+            count = max(0, size - record.fields[-1].offset) // max(each, 1)
             whole = record.with_tail(count)
             variable = replace(variable, type=Qualified(whole, "const") if is_const(variable.type) else whole)
         return VariableOnDevice(self._minrpc_library, variable, address)
