@@ -424,7 +424,8 @@ def test_links_within_structs(layouts: LoadedLibrary) -> None:
     assert layouts["sum_of"](held) == 321
     items[1].value = 40
     assert layouts["sum_of"](held) == 341
-    assert held.first.owner is items[2]
+    held.first.next = None
+    assert (items[2].link.next, layouts["sum_of"](held)) == (None, 300)
 
 
 def test_structs_that_begin_as_another(layouts: LoadedLibrary) -> None:
