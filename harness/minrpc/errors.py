@@ -327,6 +327,12 @@ class DeviceMemoryError(RemoteError):
     default_next_step = "free arrays that are no longer used, or build with a larger arena"
 
 
+class ClockError(RemoteError):
+    """A function has changed the device's clock while it was timed: its time is not known."""
+
+    default_next_step = "time the function without the part that sets the clock"
+
+
 class GuardError(RemoteError):
     """A function wrote outside of an array among its arguments."""
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from minrpc import (
     CFunctions,
+    ClockError,
     Device,
-    RemoteError,
     RunningDevice,
     SessionTerminatedError,
     connect,
@@ -55,7 +55,7 @@ def test_a_changed_clock_is_named_and_put_back(
     lib[name](*arguments)
     assert ticks(lib, "spin", 20000) == pytest.approx(before, rel=0.01)
     with pytest.raises(
-        RemoteError, match=r"changed SysTick's .*, the device's clock: its time is not known"
+        ClockError, match=r"changed SysTick's .*, the device's clock: its time is not known"
     ) as caught:
         measure(lib, name, number=1, repeat=1)(*arguments)
     assert caught.value.next_step == "time the function without the part that sets the clock"
@@ -69,7 +69,7 @@ def test_a_clock_that_was_set_back_is_noticed(running_device: RunningDevice, lib
         sample = measure(lib, "zero", number=1, repeat=1)(50000).samples[0]
         assert sample.coarse, "the second clock has the time, and the sample says so"
         return
-    with pytest.raises(RemoteError, match="the device's clocks disagree"):
+    with pytest.raises(ClockError, match="the device's clocks disagree"):
         measure(lib, "zero", number=1, repeat=1)(50000)
 
 

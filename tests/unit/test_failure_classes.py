@@ -31,6 +31,7 @@ PROVOKED_BY: dict[type[HarnessError], str] = {
     errors.RemoteError: "device/test_errors.py::test_number_of_arguments",
     errors.FunctionNotFoundError: "device/test_errors.py::test_function_that_is_not_there",
     errors.DeviceMemoryError: "device/test_errors.py::test_allocation_larger_than_the_memory",
+    errors.ClockError: "device/test_disturbed.py::test_a_changed_clock_is_named_and_put_back",
     errors.LinkError: "unit/client/test_failures.py::test_an_answer_with_a_wrong_crc",
     errors.LinkClosedError: "unit/client/test_failures.py::test_the_far_end_is_gone",
     errors.PortGoneError: "unit/transport/test_serial_port.py::test_unplugged_in_use",

@@ -21,6 +21,7 @@ from minrpc.client.info import DeviceCounter, DeviceInfo
 from minrpc.client.layout import LAYOUT, STAGE, LayoutRequest, no_layout, told_memory
 from minrpc.client.link import SessionLink
 from minrpc.errors import (
+    ClockError,
     ConfigurationError,
     DeadlineError,
     DialectError,
@@ -63,6 +64,9 @@ _CAUTIOUS_PACKET = 2048 - _FRONT - 7
 
 # Seconds until a lost request for numbering, or its lost answer, is noticed: the device answers at once.
 _QUESTION_S = 1.0
+
+# The device's text when a function has changed the clock that times it: evaluator.c.
+_NO_TIME = "time is not known"
 
 
 class Live(Protocol):
@@ -418,10 +422,8 @@ class RpcClient:
 
     def _remote_error(self, exception: RemoteException, stage: str) -> RemoteError:
         text = exception.text or "the device gave no reason"
-        error = RemoteError(text, stage=stage, console_tail=self.link.console_text())
-        if "time is not known" in text:  # evaluator.c
-            error.next_step = "time the function without the part that sets the clock"
-        return error
+        kind = ClockError if _NO_TIME in text else RemoteError
+        return kind(text, stage=stage, console_tail=self.link.console_text())
 
     def _give_back(self) -> None:
         while self._unused:

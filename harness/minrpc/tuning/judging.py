@@ -16,6 +16,7 @@ from typing import Final
 
 from minrpc.errors import (
     BoardLostError,
+    ClockError,
     ConfigurationError,
     DeadlineError,
     DeviceMemoryError,
@@ -204,6 +205,8 @@ class Bench:
             return self._measured(device, candidate, built, check, stages)
         except DeviceMemoryError as error:
             result = CandidateResult(candidate, "no room", reason_of(error))
+        except ClockError as error:
+            result = CandidateResult(candidate, "clock", error.message)
         except (GuardError, RemoteError) as error:
             result = CandidateResult(candidate, "wrong", error.message)
         except LinkerError as error:
