@@ -424,6 +424,9 @@ def test_links_within_structs(layouts: LoadedLibrary) -> None:
     assert layouts["sum_of"](held) == 321
     items[1].value = 40
     assert layouts["sum_of"](held) == 341
+    found = [None]
+    layouts["link_of"](found, items[0])
+    assert found == [items[0].link]
     held.first.next = None
     assert (items[2].link.next, layouts["sum_of"](held)) == (None, 300)
 

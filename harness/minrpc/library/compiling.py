@@ -526,13 +526,11 @@ def compile_file(source: Path, sources: Sources, toolset: Toolset) -> CompiledFi
         _require_machine(source, program_facts(toolset.elf).machine)
         return CompiledFile(source, None)
     command = _command(source, sources, toolset)
-    if source.suffix in _HEADER:
-        made = (
-            _compiled(command, kept_file(f"{source.name}.c", f'#include "{source}"\n'.encode())) / "source.o"
-        )
-        return CompiledFile(weakened(made, toolset), made)
+    is_header = source.suffix in _HEADER
+    if is_header:
+        source = kept_file(f"{source.name}.c", f'#include "{source}"\n'.encode())
     made = _compiled(command, source) / "source.o"
-    return CompiledFile(made, made)
+    return CompiledFile(weakened(made, toolset) if is_header else made, made)
 
 
 def _alignments(text: str, source: Path, sources: Sources, toolset: Toolset) -> bytes:

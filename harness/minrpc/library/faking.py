@@ -5,7 +5,7 @@ functions."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -18,7 +18,7 @@ from minrpc.library.stubs import ASK, declared_fake, spares, stub_source
 from minrpc.library.thunks import LayoutError
 from minrpc.library.toolset import Toolset, program_facts
 from minrpc.names import did_you_mean, listed, near_or_all
-from minrpc.program import read_program
+from minrpc.program import Elf, read_program
 from minrpc.program.c_types import FunctionDeclaration
 from minrpc.program.elf import GLOBAL, OBJECT, UNDEFINED
 from minrpc.program.objects import elves_of, inlined_functions
@@ -66,8 +66,11 @@ def with_fakes(
         del named[name]
     if ALL_OTHERS in given:
         named |= {name: given[ALL_OTHERS] for name in missing() if name not in named}
-    for name in replaced:
-        _require_replaceable(compiled, name)
+    if replaced:
+        elves = _elves(compiled)
+        inlined = {name for elf in elves for name in inlined_functions(elf)}
+        for name in replaced:
+            _require_replaceable(compiled, elves, inlined, name)
     named |= replaced
     if not named:
         return compiled, {}
@@ -126,10 +129,14 @@ def tell_prototypes(compiled: Compiled, error: UndefinedSymbolsError) -> None:
         error.next_step = f"{error.next_step}; or give functions in Python: fakes={{{pairs}}}"
 
 
+def _elves(compiled: Compiled) -> Sequence[Elf]:
+    return [elf for path in compiled.own_objects for elf in elves_of(path)]
+
+
 def _undefined(compiled: Compiled) -> set[str]:
     """Symbols that the objects refer to and that none of them defines."""
-    objects = [elf for path in compiled.own_objects for elf in elves_of(path)]
-    symbols = [symbol for elf in objects for symbol in elf.symbols if symbol.name and symbol.name != _TABLE]
+    symbols = [symbol for elf in _elves(compiled) for symbol in elf.symbols]
+    symbols = [symbol for symbol in symbols if symbol.name not in ("", _TABLE)]
     defined = {symbol.name for symbol in symbols if symbol.section != UNDEFINED}
     return {symbol.name for symbol in symbols if symbol.section == UNDEFINED} - defined
 
@@ -147,8 +154,13 @@ def _no_fake(compiled: Compiled, name: str, lacking: Iterable[str]) -> Configura
     )
 
 
-def _require_replaceable(compiled: Compiled, name: str) -> None:
-    """Raise ConfigurationError for a function whose calls can't be redirected."""
+def _require_replaceable(
+    compiled: Compiled, elves: Sequence[Elf], inlined: Collection[str], name: str
+) -> None:
+    """Raise ConfigurationError for a function whose calls can't be redirected.
+
+    elves: the sources' objects. inlined: names of functions whose code is in their callers.
+    """
     declared = compiled.declarations
     known = declared.functions.get(name)
     if name in declared.statics and (known is None or known.symbol != name):
@@ -156,21 +168,20 @@ def _require_replaceable(compiled: Compiled, name: str) -> None:
             f"{name} is static in {compiled.name}: the compiler may have inlined its calls",
             "leave out `static`, for instance by a macro that `defines` sets; or replace its callers",
         )
-    for path in compiled.own_objects:
-        for elf in elves_of(path):
-            if any(
-                item.name == name and item.placed and item.bind == GLOBAL and item.kind != OBJECT
-                for item in elf.symbols
-            ):
-                raise _not_replaceable(
-                    f"{name} was not compiled here from C, so calls in its own file may not be redirected",
-                    "load without the file that defines it, and give the function to fakes=",
-                )
-            if name in inlined_functions(elf):
-                raise _not_replaceable(
-                    f"{name} is inline in {compiled.name}: callers have a copy of its code",
-                    'leave out `inline`, for instance by defines=["inline="]; or replace its callers',
-                )
+    if any(
+        item.name == name and item.placed and item.bind == GLOBAL and item.kind != OBJECT
+        for elf in elves
+        for item in elf.symbols
+    ):
+        raise _not_replaceable(
+            f"{name} was not compiled here from C, so calls in its own file may not be redirected",
+            "load without the file that defines it, and give the function to fakes=",
+        )
+    if name in inlined:
+        raise _not_replaceable(
+            f"{name} is inline in {compiled.name}: callers have a copy of its code",
+            'leave out `inline`, for instance by defines=["inline="]; or replace its callers',
+        )
     if known is None:
         raise _unknown(compiled, name)
     if known.symbol != name:

@@ -33,6 +33,7 @@ from minrpc.library.structs import (
     path_at,
     pointer_offsets,
     record_of,
+    shown_target,
     storage_of,
     take_back,
 )
@@ -344,7 +345,7 @@ class Placer:
                     found = host_at(address) if address else None
                     if found is None and address:
                         found = Address(address, ctype)
-                    value[index] = found.shown if isinstance(found, Within) else found
+                    value[index] = shown_target(found, pointer)
 
         written = not is_const(ctype)
         block = Block(

@@ -54,13 +54,6 @@ class Within(NamedTuple):
     owner: object
     offset: int
 
-    @property
-    def shown(self) -> object:
-        """The value to show to the user: for an array, its rest from the offset on."""
-        if isinstance(self.owner, np.ndarray):
-            return self.owner.reshape(-1)[self.offset // self.owner.itemsize :]
-        return self
-
 
 class DeviceMemory(Protocol):
     """Protocol: memory of the device, of a library or of a function that waits for Python."""
@@ -454,7 +447,7 @@ def _load(storage: Storage, member: Field, base: int) -> Any:  # noqa: ANN401 - 
     match stripped:
         case Pointer():
             if at in storage.references:
-                return _shown(storage.references[at], stripped)
+                return shown_target(storage.references[at], stripped)
             value = int.from_bytes(storage.data[at : at + stripped.size], "little")
             return storage.pointed(value, member.type) if value else None
         case RecordType() as record:
@@ -468,16 +461,18 @@ def _load(storage: Storage, member: Field, base: int) -> Any:  # noqa: ANN401 - 
     return number_from(member.type, storage.data[at : at + size_of(stripped)])
 
 
-def _shown(found: object, pointer: Pointer) -> object:
-    """The target of a pointer, also a struct within another one."""
+def shown_target(found: object, pointer: Pointer) -> object:
+    """The target of a pointer as a user sees it: also an array's rest, or a struct within another one."""
     if not isinstance(found, Within):
         return found
-    target = strip(pointer.target)
-    if isinstance(found.owner, StructValue) and isinstance(target, RecordType):
-        storage, begin = storage_of(found.owner)
-        if target.complete and found.offset + target.size <= record_of(found.owner).size:
+    owner, target = found.owner, strip(pointer.target)
+    if isinstance(owner, np.ndarray):
+        return owner.reshape(-1)[found.offset // owner.itemsize :]
+    if isinstance(owner, StructValue) and isinstance(target, RecordType):
+        storage, begin = storage_of(owner)
+        if target.complete and found.offset + target.size <= record_of(owner).size:
             return StructValue(target, storage, begin + found.offset)
-    return found.shown
+    return found
 
 
 def _load_array(storage: Storage, element: CType, count: int, at: int) -> Any:  # noqa: ANN401 - numpy or structs

@@ -116,6 +116,11 @@ void push(struct list *list, struct item *item)
 	list->first = &item->link;
 }
 
+void link_of(struct link **out, struct item *item)
+{
+	out[0] = &item->link;
+}
+
 int sum_of(const struct list *list)
 {
 	int sum = 0;
