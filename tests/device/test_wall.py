@@ -146,9 +146,11 @@ def test_what_processes_share(escapes: Any) -> None:  # noqa: ANN401
 
 
 def test_other_processes(escapes: Any) -> None:  # noqa: ANN401
-    for pid in (os.getpid(), os.getppid()):
-        assert escapes.traces(pid) == escapes.kills(pid) == -errno.ESRCH
-        assert escapes.reads(f"/proc/{pid}/mem".encode()) == -errno.ENOENT
+    # The first process of a container would be 1, which is a process within the wall, too.
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:
+        assert escapes.traces(other.pid) == escapes.kills(other.pid) == -errno.ESRCH
+        assert escapes.reads(f"/proc/{other.pid}/mem".encode()) == -errno.ENOENT
+        assert other.poll() is None
     assert escapes.reads(b"/proc/1/cwd/etc/shadow") == -errno.ENOENT
 
 

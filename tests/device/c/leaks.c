@@ -58,6 +58,18 @@ int whole_compare(const uint8_t *secret, const uint8_t *known, int n)
 	return differs;
 }
 
+/* The secret gives the address of each load. */
+uint8_t lookup(const uint8_t *secret, const uint8_t *known, int n)
+{
+	static const uint8_t table[256] = {7, 3, 5, 1};
+	uint8_t sum = 0U;
+
+	for (int i = 0; i < n; i++) {
+		sum ^= ((const volatile uint8_t *)table)[secret[i]] ^ known[i];
+	}
+	return sum;
+}
+
 uint32_t quotient(uint32_t secret, uint32_t divisor)
 {
 	return secret / divisor;
