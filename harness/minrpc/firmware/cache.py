@@ -40,6 +40,7 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.errors import ConfigurationError
+from minrpc.host.files import utf8
 from minrpc.host.system import user_directory
 
 if sys.platform != "win32":
@@ -58,7 +59,7 @@ _own_objects: Final[ContextVar[Path | None]] = ContextVar("_own_objects", defaul
 
 def cache_home() -> Path:
     """The directory of the cache, created if missing. Raises ConfigurationError."""
-    home = user_directory("XDG_CACHE_HOME", ".cache") / "minrpc"
+    home = utf8(user_directory("XDG_CACHE_HOME", ".cache")) / "minrpc"
     try:
         home.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -661,7 +661,8 @@ def _compile(command: Sequence[str], source: Path, work: Path, environment: Mapp
     if status:
         # Once more without the compiler's notes, for the output that the user expects.
         status, plain = _run(words, work, environment)
-        raise CompileError(f"{source.name} does not compile", plain if status else output)
+        name = source.stem if Path(source.stem).suffix in _HEADER else source.name
+        raise CompileError(f"{name} does not compile", plain if status else output)
     return output
 
 

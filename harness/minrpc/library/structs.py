@@ -398,7 +398,10 @@ def _refuse_both_of_a_union(typename: str, given: Sequence[Field]) -> None:
 
 
 def as_struct(record: RecordType, typename: str, value: object) -> object:
-    """A struct from a dict's members, or a tuple's in order; returns any other value unchanged."""
+    """A struct from members by name (a dict, an element of numpy's structured array) or in order (a tuple);
+    returns any other value unchanged."""
+    if isinstance(value, np.void) and value.dtype.names:
+        value = {name: value[name] for name in value.dtype.names}
     if isinstance(value, dict):
         return make_struct(record, typename, value)
     return make_struct(record, typename, {}, value) if isinstance(value, tuple) else value

@@ -232,7 +232,7 @@ def declared_fake(declarations: Declarations, library: str, name: str) -> Functi
     if found is None:
         raise ConfigurationError(
             f"the type of {name} is not known: no source of {library} that was compiled with -g calls it",
-            next_step="correct the name, or write this fake in C, beside the sources",
+            next_step="correct the name, or define it in C, beside the sources, as each variable must be",
         )
     if found.unsupported and not found.type.variadic:
         raise ConfigurationError(

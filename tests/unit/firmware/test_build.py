@@ -203,6 +203,9 @@ def test_a_cache_that_can_not_be_made(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(ConfigurationError, match="can't be made") as caught:
         cache_home()
     assert "XDG_CACHE_HOME" in caught.value.next_step
+    monkeypatch.setenv("XDG_CACHE_HOME", os.fsdecode(b"%s/\xff" % bytes(tmp_path)))
+    with pytest.raises(ConfigurationError, match=r"/\\xff is not UTF-8"):
+        cache_home()
 
 
 def test_sizes_are_those_of_binutils(root: Path) -> None:

@@ -86,9 +86,12 @@ def test_an_element_of_an_array_of_structs_is_set_in_the_array(on_device: bool) 
     rows = RecordType("struct", "rows", 16, complete=True, fields=(Field("at", ArrayType(pair, 2), 0),))
     place = Place(memory, 0x100, False) if on_device else None
     value = load_value(rows, bytes(16), place)
-    value.at[1] = (5, 6)
+    given = np.array([(3, 0), (6, 5), (1, 7.5)], [("y", np.int16), ("x", np.float32)])
+    value.at[1] = given[1:2].astype([("y", int), ("x", np.int8)])[0]
     at = value.at
     at[-2] = {"y": 3}
+    with pytest.raises(TypeError, match=r"element 0\.x: expected int, got 7\.5"):
+        value.at[0] = given[2]
     assert at[0] == value.at[0]
     assert np.frombuffer(bytes_of(value), np.int32).tolist() == [0, 3, 5, 6]
     value.at[:] = [(1, 2), at[1]]
