@@ -74,7 +74,8 @@ def named_library(name: str, table: object, directory: Path, origin: str) -> Nam
     sources = paths_of("sources", lists["sources"], directory, f"{where}.sources")
     for source in sources:
         if Path(source).suffix[1:] not in _KINDS:
-            step = f"name files that end in {', '.join(f'.{kind}' for kind in _KINDS)}"
+            kinds = ", ".join(f".{kind}" for kind in _KINDS)
+            step = f"name files that end in {kinds}; of a header, a C file that includes it"
             raise ConfigurationError(f"{where}.sources: {source}: unknown kind of file", next_step=step)
     return NamedLibrary(
         name,
