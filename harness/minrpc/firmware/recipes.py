@@ -213,7 +213,11 @@ def _cmake_recipe(platform: Platform, root: Path) -> Recipe:
 def _zephyr_recipe(platform: Platform, root: Path) -> Recipe:
     workspace = find_workspace(root)
     toolchain = zephyr_toolchain(platform.arch)
-    seen = {**users_environment(os.environ), **toolchain.environment, "ZEPHYR_BASE": str(workspace.base)}
+    seen = {
+        **users_environment(os.environ),
+        **toolchain.environment,
+        "ZEPHYR_BASE": os.path.realpath(workspace.base),
+    }
     noting = noting_options() if seen.get("ZEPHYR_TOOLCHAIN_VARIANT", "zephyr") in _GNU else []
     options = [_COMPILE_COMMANDS, *noting, *cmake_options(platform)]
     configure = _zephyr_configure(platform, root, workspace, options)

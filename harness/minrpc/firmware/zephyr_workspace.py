@@ -140,7 +140,7 @@ def projects_of(workspace: Workspace) -> list[Path]:
 def _candidates(project: Path, cwd: Path) -> Iterator[tuple[Path, str]]:
     named = os.environ.get("ZEPHYR_BASE")
     if named:
-        yield Path(named), "ZEPHYR_BASE"
+        yield Path(named).resolve(), "ZEPHYR_BASE"
     for start, where in ((cwd, "the current directory"), (project, "the project")):
         topdir = find_topdir(start.resolve())
         base = topdir and _base_in(topdir)

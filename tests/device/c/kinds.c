@@ -46,6 +46,11 @@ double mean(const float *x, size_t n)
 	return n == 0 ? 0 : sum / (double)n;
 }
 
+long standard(void)
+{
+	return __STDC_VERSION__;
+}
+
 int64_t product(int64_t a, int32_t b)
 {
 	return a * b;

@@ -51,9 +51,13 @@ def test_zephyr_base_wins_over_all(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_zephyr_base_in_a_workspace_has_its_topdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also by a symbolic link, from which Zephyr's own relative paths would lead elsewhere."""
     base = make_workspace(tmp_path / "ws")
-    monkeypatch.setenv("ZEPHYR_BASE", str(base))
-    assert find_workspace(tmp_path, tmp_path).topdir == tmp_path / "ws"
+    (tmp_path / "link").symlink_to(base)
+    for named in (base, tmp_path / "link"):
+        monkeypatch.setenv("ZEPHYR_BASE", str(named))
+        found = find_workspace(tmp_path, tmp_path)
+        assert (found.base, found.topdir) == (base, tmp_path / "ws")
 
 
 def test_the_current_directorys_before_the_projects(tmp_path: Path) -> None:
