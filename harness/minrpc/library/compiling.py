@@ -42,7 +42,7 @@ from minrpc.library.statics import (
     with_global_symbols,
 )
 from minrpc.library.thunks import callable_functions, thunk_name, thunk_source
-from minrpc.library.toolset import Toolset, program_facts
+from minrpc.library.toolset import Toolset, is_clang, program_facts
 from minrpc.program import Elf, read_program
 from minrpc.program.c_types import Declarations, FunctionDeclaration, FunctionType, Pointer, strip
 from minrpc.program.compiler import Compiler, compiler_of_object
@@ -324,7 +324,7 @@ def _with_thunks(
     """Reads the types, makes and compiles the thunks. libraries: hashes of the libraries' content, and of
     headers with prototypes. missing: see `compile_sources`."""
     facts = program_facts(toolset.elf)
-    each = [read_object(item.path, content.data) for item, content in zip(objects, contents, strict=True)]
+    each = [item.declarations(content.data) for item, content in zip(objects, contents, strict=True)]
     for source, read in zip(sources.files, each, strict=True):
         if source.suffix in (*_C, *_HEADER):
             compiled = partial(_alignments, source=source, sources=sources, toolset=toolset)
@@ -504,10 +504,20 @@ def _needs_start(elf: Elf | None) -> bool:
 
 @dataclass(frozen=True)
 class CompiledFile:
-    """An object file. reports: the compiler's stack reports lie beside this; None: compiled elsewhere."""
+    """An object file. reports: the compiler's stack reports lie beside this; None: compiled elsewhere.
+    calls: another object of the same source, whose debug information tells the functions that it calls."""
 
     path: Path
     reports: Path | None
+    calls: Path | None = None
+
+    def declarations(self, content: bytes) -> Declarations:
+        """The declarations in the file, whose content is given, and of the functions that it calls."""
+        read = read_object(self.path, content)
+        if self.calls is None:
+            return read
+        more = read_object(self.calls, self.calls.read_bytes())
+        return replace(read, declared=more.declared, every_type=[*read.every_type, *more.every_type])
 
     @property
     def stack_use(self) -> Mapping[str, int]:
@@ -530,7 +540,11 @@ def compile_file(source: Path, sources: Sources, toolset: Toolset) -> CompiledFi
     if is_header:
         source = kept_file(f"{source.name}.c", f'#include "{source}"\n'.encode())
     made = _compiled(command, source) / "source.o"
-    return CompiledFile(weakened(made, toolset) if is_header else made, made)
+    calls = None
+    if source.suffix not in _ASSEMBLER and is_clang(command[0]):
+        # Clang tells the functions that a source calls if it optimizes, and calls them by a PLT.
+        calls = _compiled([*command, "-O1", "-fplt"], source) / "source.o"
+    return CompiledFile(weakened(made, toolset) if is_header else made, made, calls)
 
 
 def _alignments(text: str, source: Path, sources: Sources, toolset: Toolset) -> bytes:
@@ -545,7 +559,9 @@ def _command(source: Path, sources: Sources, toolset: Toolset) -> list[str]:
     cxx, assembler = source.suffix in _CXX, source.suffix in _ASSEMBLER
     command = [toolset.cxx if cxx else toolset.compiler, *toolset.code_flags, "-g"]
     command += _CXX_FLAGS if cxx else ()
-    command += KEEP_STATICS if sources.has_statics(source) else ()
+    if sources.has_statics(source):
+        _require_gnu(command[0], source)
+        command += KEEP_STATICS
     command += KEEP_INLINE if source.suffix in _HEADER else ()
     command += [f"-D{define}" for define in sources.defines]
     command += [f"-I{directory}" for directory in (*sources.include, source.parent)]
@@ -554,9 +570,17 @@ def _command(source: Path, sources: Sources, toolset: Toolset) -> list[str]:
     command += [*sources.flags, *toolset.includes, "-fno-lto"]
     if any(flag != "-g" and flag.startswith(("-g", "-fdebug-types")) for flag in command):
         command += _WHOLE_DEBUG
-    if "clang" not in Path(command[0]).name and not assembler:
+    if not is_clang(command[0]) and not assembler:
         command.append(FLAG)
     return command
+
+
+def _require_gnu(compiler: str, source: Path) -> None:
+    if is_clang(compiler):
+        raise ConfigurationError(
+            f"{source.name}: Clang has no option that keeps the code of static and inline functions",
+            next_step="call them from a function with external linkage, or compile with GCC",
+        )
 
 
 def _require_machine(path: Path, machine: str) -> None:
@@ -655,8 +679,8 @@ def _name(plan: str, content: Content) -> str:
 def _compile(command: Sequence[str], source: Path, work: Path, environment: Mapping[str, str]) -> str:
     """The compiler's output; the object and the lists of files are in `work`. Raises CompileError."""
     words = [*command, "-fstack-usage", "-c", str(source), "-o", "source.o"]
-    gnu, assembler = "clang" not in Path(command[0]).name, source.suffix == ".s"
-    noted = noting(words, preprocessed=not assembler, assembled=gnu or assembler)
+    gnu, assembler = not is_clang(command[0]), source.suffix == ".s"
+    noted = noting(words, preprocessed=not assembler, assembled=gnu)
     status, output = _run(noted, work, environment)
     if status:
         # Once more without the compiler's notes, for the output that the user expects.

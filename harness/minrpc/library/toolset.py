@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -92,7 +94,8 @@ class Toolset:
         GCC.
         """
         calls = ("-fPIC", "-fno-plt", "-fno-semantic-interposition") if self.calls_far else ("-fno-pie",)
-        return (*self.flags, "-ffunction-sections", "-fdata-sections", "-fno-ipa-icf", *calls)
+        merging = () if is_clang(self.compiler) else ("-fno-ipa-icf",)  # Clang merges nothing.
+        return (*self.flags, "-ffunction-sections", "-fdata-sections", *merging, *calls)
 
     @property
     def emulation(self) -> tuple[str, ...]:
@@ -211,6 +214,12 @@ def toolset_by(elf: Path) -> Toolset:
     flags = [word for word in told.flags.split() if _TOLD.fullmatch(word)]
     specs = ["--specs=picolibc.specs"] if arch in ("arm", "riscv") else []
     return Toolset(debian_compiler(arch), (*flags, *specs), (), elf)
+
+
+@cache
+def is_clang(compiler: str) -> bool:
+    """True for Clang, also by another name: cc."""
+    return "clang" in Path(os.path.realpath(shutil.which(compiler) or compiler)).name
 
 
 @lru_cache(maxsize=64)

@@ -279,7 +279,8 @@ class _Unit:
         location = die.attributes.get("DW_AT_location")
         if location is None or location.form != "DW_FORM_exprloc":
             return False
-        return [step.op_name for step in self._expressions.parse_expr(location.value)] == ["DW_OP_addr"]
+        steps = [step.op_name for step in self._expressions.parse_expr(location.value)]
+        return steps in (["DW_OP_addr"], ["DW_OP_addrx"])  # Clang's are in a table.
 
     def _unsupported(self, die: DIE, prototype: FunctionType) -> str:
         if prototype.variadic:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import posixpath
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import Final
 
 from elftools.dwarf.compileunit import CompileUnit
 from elftools.dwarf.die import DIE
@@ -17,8 +16,6 @@ from minrpc.program.lines import source_path
 from minrpc.program.program import Program
 from minrpc.program.reading import reading
 from minrpc.program.walking import children
-
-_ADDRESS: Final = 0x03  # DW_OP_addr
 
 
 class Origins:
@@ -87,10 +84,14 @@ def _addresses(unit: CompileUnit, size: int) -> Iterator[int]:
             yield from _starts(die, unit)
         elif die.tag == "DW_TAG_variable":
             where = die.attributes.get("DW_AT_location")
-            if where is not None and where.form == "DW_FORM_exprloc" and len(where.value) == 1 + size:
-                operation, *rest = where.value
-                if operation == _ADDRESS:
-                    yield int.from_bytes(bytes(rest), "little")
+            if where is None or where.form != "DW_FORM_exprloc":
+                continue
+            match where.value:
+                case [0x03, *address] if len(address) == size:  # DW_OP_addr
+                    yield int.from_bytes(bytes(address), "little")
+                case [0xA1, *index]:  # DW_OP_addrx, of Clang: an index in LEB128
+                    number = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(index))
+                    yield unit.dwarfinfo.get_addr(unit, number)
 
 
 def _starts(function: DIE, unit: CompileUnit) -> Iterator[int]:
