@@ -218,7 +218,7 @@ def toolset_by(elf: Path) -> Toolset:
 
 @cache
 def is_clang(compiler: str) -> bool:
-    """True for Clang, also by another name: cc."""
+    """True if the compiler is Clang, also by another name: cc."""
     return "clang" in Path(os.path.realpath(shutil.which(compiler) or compiler)).name
 
 
