@@ -8,7 +8,7 @@ import copy
 import numpy as np
 import pytest
 from minrpc import StructValue
-from minrpc.library.structs import Place, bytes_of, load_value, make_struct
+from minrpc.library.structs import Place, bytes_of, load_value, make_struct, storage_of
 from minrpc.program.c_types import ArrayType, Field, Pointer, RecordType, Scalar
 
 INT = Scalar("int", 4, "int")
@@ -37,6 +37,7 @@ def test_a_bit_field_takes_each_value_after_any_other(middle: int) -> None:
     assert (made.low, made.middle, made.high) == (0, middle, (1 << 22) - 1)
     made.high = 1
     assert bytes_of(made) == ((middle & 0x7F) << 3 | 1 << 10).to_bytes(4, "little")
+    assert len(storage_of(made)[0].data) == 4
 
 
 def pointed() -> tuple[StructValue, np.ndarray, np.ndarray]:
@@ -210,3 +211,11 @@ def test_of_a_union_one_member_is_given() -> None:
     assert (made.w, made.last) == (0x201, 3)
     with pytest.raises(TypeError, match="struct reg: w and y are members of a union; give one of them"):
         make_struct(record, "struct reg", {"w": 1, "y": 2})
+
+
+def test_a_name_that_is_no_member_is_refused() -> None:
+    made = make_struct(FLAGS, "flags", {})
+    with pytest.raises(AttributeError, match=r"flags has no member 'hihg'; it has high$"):
+        made.hihg = 1
+    with pytest.raises(AttributeError, match=r"flags has no member 'x'; it has low, middle, high$"):
+        _ = made.x
