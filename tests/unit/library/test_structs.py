@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import copy
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from minrpc import StructValue
-from minrpc.library.structs import Place, bytes_of, load_value, make_struct, storage_of
-from minrpc.program.c_types import ArrayType, Field, Pointer, RecordType, Scalar
+from minrpc import Address, StructValue
+from minrpc.library.structs import Place, bytes_of, load_value, make_struct, storage_of, store_value
+from minrpc.program.c_types import ArrayType, CType, Field, FunctionType, Pointer, RecordType, Scalar, Void
 
 INT = Scalar("int", 4, "int")
 UNSIGNED = Scalar("unsigned int", 4, "uint")
@@ -219,3 +220,13 @@ def test_a_name_that_is_no_member_is_refused() -> None:
         made.hihg = 1
     with pytest.raises(AttributeError, match=r"flags has no member 'x'; it has low, middle, high$"):
         _ = made.x
+
+
+def test_a_function_in_a_union_of_a_variable_has_the_type_of_its_member() -> None:
+    results: dict[str, CType] = {"i": INT, "v": Void()}
+    fields = tuple(Field(name, Pointer(FunctionType(results[name], ()), 8), 0) for name in results)
+    either = RecordType("union", "either", 8, complete=True, fields=fields)
+    callback = Mock(return_value=Address(0x1000))
+    for name in results:
+        store_value(either, "either", make_struct(either, "either", {name: print}), callback)
+    assert [call.args[0].result for call in callback.call_args_list] == list(results.values())
