@@ -334,6 +334,8 @@ def test_an_emulator_that_ended_is_started_again(bare: Firmware, link: Link) -> 
         assert held()[1:] == (threads, descriptors)
         assert device.console_text.count("ready") == 3
         device.check()
+        device.stop()
+        assert counters.descriptors == (-1,)
 
 
 def test_a_qemu_that_does_not_start_again_is_told(bare: Firmware, monkeypatch: pytest.MonkeyPatch) -> None:
