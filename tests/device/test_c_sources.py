@@ -465,7 +465,7 @@ def test_misuse_is_named(load: Load, tmp_path: Path) -> None:
     foreign[:6], foreign[18] = b"\x7fELF\x01\x01", 8
     (tmp_path / "mips.o").write_bytes(foreign)
     for names, given, error, told in (
-        (["one.c", "two.c"], {}, LinkerError, r"dup is defined at \S*one.c:1 and at\s+\S*two.c:2"),
+        (["one.c", "two.c"], {}, LinkerError, r"dup is defined at \S*one.c:1\s+and at\s+\S*two.c:2"),
         (["empty.c"], {}, LoadError, r"empty.c has no function and no variable"),
         (["text.o"], {}, ConfigurationError, "text.o is no object file"),
         (["mips.o"], {}, ConfigurationError, "mips.o was compiled for MIPS, the device is"),

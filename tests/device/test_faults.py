@@ -166,10 +166,10 @@ def test_counts_of_the_wire_are_checked(link: RawLink, count: int) -> None:
     assert link.still_serves()
 
 
-def evaluator(link: RawLink, name: str) -> int:
+def evaluator(link: RawLink, name: str, least_ms: int = 0) -> int:
     """The handle of a time evaluator with one result."""
     create = link.global_function("runtime.RPCTimeEvaluator")
-    made = link.call(create, Module(0x8000), name, 1, 0, 5, 1, 0, "")
+    made = link.call(create, Module(0x8000), name, 1, 0, 5, 1, least_ms, "")
     assert isinstance(made, Handle)
     return made.value
 
@@ -180,6 +180,18 @@ def test_timed_function_that_fails_leaves_the_timer_free(link: RawLink) -> None:
     result = link.call(timed, 1)
     assert isinstance(result, bytes)
     assert len(result) == 8
+
+
+def test_bytes_that_come_during_a_measurement_do_not_end_it(link: RawLink) -> None:
+    """They wait while the device looks through them for a new session: more than a pty gives at once."""
+    timed = evaluator(link, "spin", least_ms=50)
+    request = link.frame(encode_request(CallFunc(timed, (1000,)), Dialect.V0_8_0))
+    link.send(request + bytes(6_000))
+    (result,) = link.values(CallFunc(timed, (1,)))[1:]
+    assert isinstance(result, bytes)
+    assert len(result) == 8
+    link.open()
+    assert link.still_serves()
 
 
 def test_freeing_the_system_library_leaves_it(link: RawLink) -> None:

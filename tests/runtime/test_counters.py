@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from struct import iter_unpack, unpack_from
+from struct import iter_unpack, pack, unpack_from
 
 import pytest
 from minrpc.wire.framing import encode_frame
@@ -259,6 +259,7 @@ def test_a_counter_that_can_not_be_stopped_is_no_failure(host: Host, counters: C
 def test_peaks_of_stack_and_heap(host: Host) -> None:
     """The port has a stack of 1,000 bytes, and a heap with 100 bytes in use before the call."""
     peaks = {"stack": 999, "heap": 164}
+    paints: list[int] = []
 
     def put(address: int, number: int) -> None:
         host.door.write(address, number.to_bytes(4, "little"))
@@ -271,13 +272,16 @@ def test_peaks_of_stack_and_heap(host: Host) -> None:
         put(used, 100)
         put(peak, 100 if reset & 1 else peaks["heap"])
 
-    host.platform.stack_paint = host.door.callback(lambda *_: None)
+    host.platform.stack_paint = host.door.callback(lambda *_: paints.append(1))
     host.platform.stack_use = host.door.callback(stack_use)
     host.platform.heap_use = host.door.callback(heap_use)
     assert columns(host, "tick", "stack_bytes") == [999]
     peaks["stack"] = 1000
     assert "used all 1000 bytes of the stack" in host.error(running(host, "tick", "stack_bytes"))
     assert columns(host, "tick", "heap_bytes") == [64]
+    memory, painted = host.find("minrpc.memory"), len(paints)
+    assert (host.call(memory, 0), len(paints)) == (pack("<2I", 100, 164), painted)
+    assert (host.call(memory, 1), len(paints)) == (pack("<2I", 100, 100), painted + 1)
     peaks["heap"] = 60  # the call freed memory of other blocks
     assert columns(host, "tick", "heap_bytes") == [0]
 

@@ -717,8 +717,7 @@ def _value(name: str, window: np.void, cycles: Span) -> int:
 
 def _stack(window: np.void) -> int:
     """Stack use in bytes: from the first store to the stack, by the evaluator or callee, to the lowest."""
-    first, lowest = int(window["stack_first"]), int(window["stack_lowest"])
-    return max(0, first - lowest)
+    return int(window["stack_first"]) - int(window["stack_lowest"])
 
 
 def _joined(regions: Sequence[AddressRange]) -> list[AddressRange]:

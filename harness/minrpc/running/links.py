@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from minrpc.errors import HarnessError
+from minrpc.errors import EmulatorExitedError, HarnessError
 from minrpc.host import wall
 from minrpc.targets import Link
 from minrpc.transport import FdTransport, SocketTransport, set_raw
@@ -87,3 +87,12 @@ def _pty_pair() -> LinkPair:
 def _socket_pair() -> LinkPair:
     ours, theirs = socket.socketpair()
     return LinkPair(SocketTransport(ours, "socket pair"), theirs.detach(), "")
+
+
+@contextmanager
+def starting(name: str, program: str) -> Iterator[None]:
+    """Start `program`, which is or runs the device `name`. Raises EmulatorExitedError if it can't."""
+    try:
+        yield
+    except OSError as error:
+        raise EmulatorExitedError(f"{name} can't be started: {program}: {error.strerror}") from error

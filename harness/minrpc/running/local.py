@@ -8,13 +8,13 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Final
 
-from minrpc.errors import ConfigurationError, EmulatorExitedError
+from minrpc.errors import ConfigurationError
 from minrpc.firmware.firmware import Firmware
 from minrpc.host.deadline import ProcessClock
 from minrpc.host.process import output_tail, spawn
 from minrpc.host.wall import is_up, program_of
 from minrpc.running.device import RunningDevice, Started
-from minrpc.running.links import LinkPair, pair_for_process
+from minrpc.running.links import LinkPair, pair_for_process, starting
 from minrpc.running.shared_memory import SharedMemory
 
 _PARENT: Final = "{parent}"
@@ -56,13 +56,10 @@ def _spawn(firmware: Firmware, memory: SharedMemory | None) -> Started:
         if memory is not None:
             argv += ["--memory", f"{memory.descriptor}@{memory.base:#x}"]
             descriptors.append(memory.descriptor)
-        try:
+        with starting(platform.name, argv[0]):
             process = spawn(
                 argv, pass_fds=descriptors, ends_itself=_PARENT in platform.arguments, foreign=True
             )
-        except OSError as error:
-            message = f"{platform.name} can't be started: {firmware.elf}: {error.strerror}"
-            raise EmulatorExitedError(message) from error
     return Started(process, pair.transport)
 
 

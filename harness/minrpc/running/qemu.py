@@ -27,10 +27,10 @@ from minrpc.host.process import TextTail, output_tail, spawn
 from minrpc.host.wall import program_of
 from minrpc.replay import MemoryCheck
 from minrpc.running.device import RunningDevice, Started
-from minrpc.running.links import LinkPair, limit_reads, open_pair
+from minrpc.running.links import LinkPair, limit_reads, open_pair, starting
 from minrpc.running.qmp import Qmp
 from minrpc.running.shared_memory import SharedMemory, memory_size, qemu_arguments
-from minrpc.targets.qemu_command import Icount, Wiring, wire
+from minrpc.targets.qemu_command import Icount, Wiring, processors_of, wire
 from minrpc.targets.table import Platform
 from minrpc.transport import FdTransport
 
@@ -110,7 +110,7 @@ def _spawn(
         console_read, console_write = os.pipe()
         undo.callback(os.close, console_read)
         by_uart = platform.firmware_link == "uart"
-        with theirs, os.fdopen(console_write, "wb", buffering=0):
+        with theirs, os.fdopen(console_write, "wb", buffering=0), starting(platform.name, argv[0]):
             wiring = Wiring(
                 link=_backend(pair) if by_uart else "null",
                 link_uart=platform.link_uart if by_uart else None,
@@ -124,7 +124,7 @@ def _spawn(
                 [*wire(argv, wiring, icount), *extra],
                 link=None if by_uart else pair.device_fd,
                 pass_fds=(pair.device_fd, console_write, theirs.fileno(), *descriptors),
-                on_one_cpu="-smp" not in argv,
+                on_one_cpu=processors_of(argv) == 1,
                 foreign=True,
             )
         undo.pop_all()

@@ -14,7 +14,7 @@ from minrpc.host.wall import program_of
 from minrpc.program import Program, read_program
 from minrpc.rtl import Recording, model_of
 from minrpc.running.device import RunningDevice, Started
-from minrpc.running.links import pair_for_process
+from minrpc.running.links import pair_for_process, starting
 from minrpc.running.shared_memory import SharedMemory
 
 _SYMBOLS = ("_start", "_SEGGER_RTT", "__flash_size", "__ram_size")
@@ -66,7 +66,8 @@ def _spawn(
         words = [word for name, value in numbers.items() for word in (f"--{name}", str(value))]
         wave = [str(firmware.target.wave)] if firmware.target.wave else []
         descriptors = [pair.device_fd, memory.descriptor, recording.descriptor]
-        process = spawn([model, *words, *wave], pass_fds=descriptors, foreign=True)
+        with starting(firmware.platform.name, model):
+            process = spawn([model, *words, *wave], pass_fds=descriptors, foreign=True)
     return Started(process, pair.transport)
 
 

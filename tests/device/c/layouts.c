@@ -132,13 +132,13 @@ int sum_of(const struct list *list)
 }
 
 struct base {
-	struct base *next;
 	int kind;
+	struct base *next;
 };
 
 struct file {
-	struct base *next;
 	int kind;
+	struct base *next;
 	int position;
 };
 

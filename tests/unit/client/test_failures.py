@@ -36,13 +36,19 @@ def works(bench: Bench) -> bool:
     return bool(bench.device.system_lib()["inc"](1) == 2)
 
 
-def test_nothing_heard(bench: Bench) -> None:
+def test_nothing_heard(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    start_again = Mock(return_value="")
+    monkeypatch.setattr(type(bench.device.owner), "start_again", start_again)
     bench.transport.spoil = lambda _: b""
     with pytest.raises(NothingHeardError, match="not one byte came") as caught:
         bench.device.connect()
     assert caught.value.stage == "session"
     bench.transport.spoil = bytes
     assert works(bench)
+    bench.transport.spoil = lambda _: b""
+    with pytest.raises(NothingHeardError):
+        bench.device.rpc.restart()
+    start_again.assert_not_called()
 
 
 def test_nothing_heard_after_a_call_that_hangs(bench: Bench) -> None:

@@ -155,6 +155,16 @@ def test_what_a_module_gave_goes_before_it_in_whatever_order_the_collector_finds
     assert frees[-1] == handle
 
 
+def test_an_evaluator_keeps_its_module(bench: Bench) -> None:
+    library = bench.device.system_lib()
+    module = library["echo"](library)
+    evaluator = module.time_evaluator("inc")
+    del module
+    gc.collect()
+    evaluator(1)
+    assert not any(map(freeing, bench.model.requests))
+
+
 def freeing(request: object) -> TypeGuard[Syscall]:
     return isinstance(request, Syscall) and request.code is RpcCode.FREE_HANDLE
 

@@ -99,6 +99,13 @@ ninja: build stopped: subcommand failed.
         pytest.param(
             LINK, "/usr/lib/gcc/arm-none-eabi/12.2.1/ld.bfd: zephyr/zephyr.elf section", 2, id="linker"
         ),
+        pytest.param(
+            LINK
+            + "".join(f"/usr/bin/ld: {number}.c:1: undefined reference to `f'\n" for number in range(20)),
+            "/usr/lib/gcc/arm-none-eabi/12.2.1/ld.bfd: zephyr/zephyr.elf section",
+            12,
+            id="linker, many",
+        ),
         pytest.param(UNDEFINED, "/usr/bin/ld.bfd: app/libapp.a(main.c.obj): in function", 2, id="undefined"),
         pytest.param(KCONFIG, "/app/prj.conf:3: warning: attempt to assign", 2, id="Kconfig"),
         pytest.param(CMAKE, "CMake Error at /zephyr/cmake/modules/boards.cmake:219", 3, id="CMake"),

@@ -13,7 +13,7 @@ from minrpc.client import RpcClient
 from minrpc.library.arguments import plan_call
 from minrpc.library.quick import quick_call
 from minrpc.library.scalars import to_float
-from minrpc.program.c_types import Scalar
+from minrpc.program.c_types import Scalar, same_type
 
 from tests.unit.library.host_library import HostLibrary
 
@@ -48,6 +48,9 @@ int modes(const enum mode *m, int n) { int all = 0; while (n--) all += m[n]; ret
 int first(const int *const *p) { return p[0] == 0; }
 struct token { unsigned kind : 4; unsigned length : 12; int value; };
 void scan(struct token *t, int n) { for (int i = 0; i < n; i++) t[i] = (struct token){1, i, 2 * i}; }
+typedef struct { int x; } celsius;
+typedef struct { int x; } kelvin;
+int boils(const celsius *c, const kelvin *k) { return c->x > 99 || k->x > 372; }
 """
 
 
@@ -130,6 +133,11 @@ def test_an_older_dwarf_gives_bit_fields_the_same_places(tmp_path: Path) -> None
     given = [older.struct("token") for _ in range(3)]
     older.call("scan", given, 3)
     assert [(each.kind, each.length, each.value) for each in given] == [(1, 0, 0), (1, 1, 2), (1, 2, 4)]
+
+
+def test_structs_that_only_typedefs_name_are_two_types(library: HostLibrary) -> None:
+    types = library.declarations.types
+    assert not same_type(types["celsius"], types["kelvin"])
 
 
 def test_bit_fields_are_not_lost_in_a_returned_array(library: HostLibrary) -> None:

@@ -153,8 +153,8 @@ def test_bits_without_a_name_at_the_beginning_and_in_a_unit_of_their_own(tmp_pat
 
 def test_a_union_of_pointers_takes_each_and_a_pointer_into_a_struct_is_a_struct(tmp_path: Path) -> None:
     library = HostLibrary(
-        "union either { int *i; float *f; };\n"
-        "float either(union either u, int k) { return k ? *u.f : *u.i; }\n"
+        "struct either { int *n; union { int *i; float *f; }; };\n"
+        "float either(struct either u, int k) { return k ? *u.f : *u.i; }\n"
         "struct pair { int x, y; };\n"
         "struct box { struct pair *p; struct pair v[2]; };\n"
         "void point(struct box *b) { b->p = &b->v[1]; }\n"

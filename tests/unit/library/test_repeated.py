@@ -22,6 +22,7 @@ void rows(int16_t rows[][3]) {}
 int sum(const struct point *p) { return 0; }
 struct point made(const int16_t *x) { struct point p = {0, 0}; return p; }
 int plain(int a) { return a; }
+void flags(const _Bool *on) {}
 """
 
 
@@ -111,6 +112,12 @@ def test_void_and_char_take_what_a_plan_takes(library: HostLibrary) -> None:
         assert known.layout(args, partial(plan_of, library, "raw", args)) is not None
     assert known.layout((np.array([None]), np.zeros(4, np.int8)), lambda: pytest.fail("no plan")) is None
     assert known.layout((np.zeros(1), np.zeros(4, np.int16)), lambda: pytest.fail("no plan")) is None
+
+
+def test_a_layout_is_for_bools_of_0_and_1(library: HostLibrary) -> None:
+    known, good, bad = repeated(library, "flags"), np.array([True, False]), np.array([1, 2], np.uint8)
+    assert known.layout((good,), partial(plan_of, library, "flags", (good,))) is not None
+    assert known.layout((bad.view(np.bool_),), lambda: pytest.fail("no plan is due")) is None
 
 
 @pytest.mark.parametrize("name", ["rows", "sum", "made", "plain"])

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import copy
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from minrpc import StructValue
-from minrpc.library.structs import Place, bytes_of, load_value, make_struct
-from minrpc.program.c_types import ArrayType, Field, Pointer, RecordType, Scalar
+from minrpc import Address, StructValue
+from minrpc.library.structs import Place, bytes_of, load_value, make_struct, storage_of, store_value
+from minrpc.program.c_types import ArrayType, CType, Field, FunctionType, Pointer, RecordType, Scalar, Void
 
 INT = Scalar("int", 4, "int")
 UNSIGNED = Scalar("unsigned int", 4, "uint")
@@ -37,6 +38,7 @@ def test_a_bit_field_takes_each_value_after_any_other(middle: int) -> None:
     assert (made.low, made.middle, made.high) == (0, middle, (1 << 22) - 1)
     made.high = 1
     assert bytes_of(made) == ((middle & 0x7F) << 3 | 1 << 10).to_bytes(4, "little")
+    assert len(storage_of(made)[0].data) == 4
 
 
 def pointed() -> tuple[StructValue, np.ndarray, np.ndarray]:
@@ -213,3 +215,21 @@ def test_of_a_union_one_member_is_given() -> None:
     assert (made.w, made.last) == (0x201, 3)
     with pytest.raises(TypeError, match="struct reg: w and y are members of a union; give one of them"):
         make_struct(record, "struct reg", {"w": 1, "y": 2})
+
+
+def test_a_name_that_is_no_member_is_refused() -> None:
+    made = make_struct(FLAGS, "flags", {})
+    with pytest.raises(AttributeError, match=r"flags has no member 'hihg'; it has high$"):
+        made.hihg = 1
+    with pytest.raises(AttributeError, match=r"flags has no member 'x'; it has low, middle, high$"):
+        _ = made.x
+
+
+def test_a_function_in_a_union_of_a_variable_has_the_type_of_its_member() -> None:
+    results: dict[str, CType] = {"i": INT, "v": Void()}
+    fields = tuple(Field(name, Pointer(FunctionType(results[name], ()), 8), 0) for name in results)
+    either = RecordType("union", "either", 8, complete=True, fields=fields)
+    callback = Mock(return_value=Address(0x1000))
+    for name in results:
+        store_value(either, "either", make_struct(either, "either", {name: print}), callback)
+    assert [call.args[0].result for call in callback.call_args_list] == list(results.values())

@@ -64,6 +64,15 @@ def file(name: str, *types: CType, variables: tuple[Variable, ...] = ()) -> Decl
         (record("", record("in", INT)), record("", record("in", UNSIGNED)), False),
         (node(INT), RecordType("struct", "node"), True),
         (node(INT), RecordType("struct", "other"), False),
+        *(
+            (record("a", INT), RecordType("struct", "a", size, complete=True, fields=(member,)), False)
+            for size, member in [
+                (8, Field("other", INT, 0)),
+                (8, Field("m0", INT, 4)),
+                (8, Field("m0", INT, 0, 4)),
+                (16, Field("m0", INT, 0)),
+            ]
+        ),
     ],
 )
 def test_one_type_in_two_files(first: CType, other: CType, same: bool) -> None:

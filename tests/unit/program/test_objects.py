@@ -6,7 +6,9 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from minrpc.program.objects import section_sizes
+import pytest
+from minrpc import ProgramFileError
+from minrpc.program.objects import elves_in, section_sizes
 
 _SOURCE = """
 const int constants[3] = {1, 2, 3};
@@ -27,3 +29,15 @@ def test_sections_are_as_size_counts_them(tmp_path: Path) -> None:
     assert list(section_sizes(tmp_path / "a.o")) == expected
     assert list(section_sizes(tmp_path / "both.a")) == [2 * size for size in expected]
     assert expected[1:] == [20, 100]
+
+
+def test_what_is_damaged_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.c").write_text(_SOURCE)
+    subprocess.run(["gcc", "-c", "a.c", "-o", "a.o"], cwd=tmp_path, check=True)
+    content = bytearray((tmp_path / "a.o").read_bytes())
+    headers = range(int.from_bytes(content[40:48], "little"), len(content), 64)
+    relocations = next(at for at in headers if content[at + 4] == 4)  # SHT_RELA
+    content[relocations + 44] = 0xFF  # The number of its section.
+    for damaged, told in [(content, "refers to a section that is not there"), (b"text", "is no object file")]:
+        with pytest.raises(ProgramFileError, match=told):
+            elves_in(Path("a.o"), bytes(damaged))

@@ -111,6 +111,12 @@ def test_the_first_byte_is_heard_over_each_kind_of_link(firmware: Firmware, link
         assert device.timing == ("exact" if firmware.platform.starts == "qemu" else "wall")
 
 
+def test_an_emulator_of_one_processor_has_one_of_the_hosts(bare: Firmware) -> None:
+    with start(bare) as device:
+        assert device.process is not None
+        assert len(os.sched_getaffinity(device.process.pid)) == 1
+
+
 def test_the_console_is_text_of_its_own(bare: Firmware) -> None:
     with start(bare) as device:
         hear(device)
@@ -328,6 +334,8 @@ def test_an_emulator_that_ended_is_started_again(bare: Firmware, link: Link) -> 
         assert held()[1:] == (threads, descriptors)
         assert device.console_text.count("ready") == 3
         device.check()
+        device.stop()
+        assert counters.descriptors == (-1,)
 
 
 def test_a_qemu_that_does_not_start_again_is_told(bare: Firmware, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -412,6 +420,16 @@ def test_a_program_that_can_not_run(posix: Firmware, tmp_path: Path) -> None:
     plain.write_text("no program")
     with pytest.raises(EmulatorExitedError, match=r"plain: Permission denied"):
         start(replace(posix, elf=plain))
+
+
+def test_a_qemu_that_can_not_run_leaves_nothing_open(bare: Firmware, tmp_path: Path) -> None:
+    plain = tmp_path / "qemu"
+    plain.write_text("no program")
+    plain.chmod(0o755)
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(EmulatorExitedError, match="Exec format error"):
+        start(of_platform(bare, replace(bare.platform, qemu=str(plain))))
+    assert os.listdir("/proc/self/fd") == before
 
 
 def test_a_program_is_named_together_with_its_port(posix: Firmware) -> None:

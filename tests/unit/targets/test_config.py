@@ -146,7 +146,8 @@ def test_a_board_without_an_entry_has_what_the_files_say_of_all(tmp_path: Path) 
     for platform in (new, attached.platform):
         assert [library.name for library in platform.named_libraries] == ["dsp"]
         assert platform.defines == ("ALL",)
-    assert attached.call_timeout_s == 7.0
+    assert (attached.call_timeout_s, attached.platform.zephyr_board) == (7.0, "")
+    assert Target.named("qemu_riscv32").platform == new
 
 
 def test_an_unknown_platform_gets_near_names() -> None:

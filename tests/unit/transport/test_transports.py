@@ -7,6 +7,7 @@ import contextlib
 import os
 import socket
 import sys
+import termios
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -75,6 +76,15 @@ def test_all_byte_values_pass_both_ways(ends: Pair) -> None:
     for source, sink in (ends, ends[::-1]):
         source.write(ALL_BYTES, 10.0)
         assert read_exactly(sink, len(ALL_BYTES)) == ALL_BYTES
+
+
+def test_a_raw_terminal_passes_everything_on() -> None:
+    near, far = os.openpty()
+    set_raw(far)
+    iflag, oflag, _, lflag, *_ = termios.tcgetattr(far)
+    os.close(near)
+    os.close(far)
+    assert (iflag, oflag, lflag) == (0, 0, 0)
 
 
 def test_read_returns_nothing_when_nothing_came(ends: Pair) -> None:
