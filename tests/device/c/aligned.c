@@ -49,6 +49,28 @@ struct mixed {
 struct own {
 	uint64_t a, b;
 };
+struct __attribute__((packed)) nameless {
+	union {
+		uint64_t a;
+	};
+	uint64_t b;
+};
+struct __attribute__((packed, aligned(4))) bits {
+	uint8_t a: 3;
+	uint64_t b: 60;
+};
+struct ended {
+	uint32_t a, b;
+	uint64_t: 20;
+};
+struct hidden {
+	uint16_t a, b;
+	uint64_t: 20;
+};
+union __attribute__((packed, aligned(2))) either {
+	uint32_t a: 3;
+	uint8_t b[3];
+};
 
 struct pair turned(struct pair s);
 struct stamp later(uint32_t by, struct stamp s);
@@ -71,6 +93,26 @@ uint64_t of_holder(uint32_t first, struct holder s, uint32_t last)
 uint64_t of_mixed(uint32_t first, struct mixed s, uint32_t last)
 {
 	return first + 10 * s.a + 100 * s.b + 1000 * last;
+}
+
+uint64_t of_nameless(uint32_t first, struct nameless s, uint32_t last)
+{
+	return first + 10 * s.a + 100 * s.b + 1000 * last;
+}
+
+uint64_t of_bits(uint32_t first, struct bits s, uint32_t last)
+{
+	return first + 10 * s.a + 100 * s.b + 1000 * last;
+}
+
+uint32_t of_ended(uint32_t first, struct ended s, uint32_t last)
+{
+	return first + 10 * s.a + 100 * s.b + 1000 * last;
+}
+
+uint32_t of_either(uint32_t first, union either s, uint32_t last)
+{
+	return first + 10 * s.a + 300 + 1000 * last;
 }
 
 uint64_t of_own(uint32_t first, struct own s, uint32_t last)
@@ -144,4 +186,9 @@ uint32_t asks(uint32_t a, uint32_t b)
 uint32_t calls(uint32_t (*f)(uint32_t first, struct pair s, uint32_t last))
 {
 	return f(1, (struct pair){2, 3}, 4);
+}
+
+uint32_t of_hidden(uint32_t first, struct hidden s, uint32_t last)
+{
+	return first + 10 * s.a + 100 * s.b + 1000 * last;
 }
