@@ -455,7 +455,8 @@ class TypeNames:
     def _layout(self, record: RecordType) -> tuple[Sequence[int], int]:
         """The alignments of the members, a bit-field's as 1, and of the whole. Raises LayoutError."""
         for packed in [False] if record.limit else [False, True]:
-            limit = record.limit or (1 if packed else _NO_LIMIT)
+            limit = record.limit and (record.alignment or record.limit)
+            limit = limit or (1 if packed else _NO_LIMIT)
             natural = [self._due(record, field, limit) for field in record.fields]
             known = record.limit if record.limit < UNKNOWN else 0
             whole = record.alignment or known or max([1, *natural])

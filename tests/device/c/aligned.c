@@ -30,6 +30,8 @@ struct low {
 };
 typedef struct inner inner_near __attribute__((aligned(4)));
 
+typedef struct pair pair_far __attribute__((aligned(32)));
+
 struct __attribute__((packed)) stamp {
 	uint64_t ms;
 };
@@ -169,6 +171,11 @@ uint32_t behind(uint32_t a, uint32_t b, uint32_t c, uint32_t d, uint32_t e, uint
 		struct pair s, uint32_t last)
 {
 	return a + b + c + d + e + f + g + 10 * s.a + 100 * s.b + 1000 * last;
+}
+
+uint32_t misplaced(const uint8_t *bytes, const pair_far *far, const pair_far *const *row)
+{
+	return (uintptr_t)far % 32 + (uintptr_t)row[0] % 32 + (uintptr_t)row[1] % 32 + bytes[0];
 }
 
 struct pair made(uint32_t first, struct pair s)
