@@ -28,6 +28,8 @@ GIVEN = {
     "of_nameless": PAIR,
     "of_bits": PAIR,
     "of_ended": PAIR,
+    "of_apart": PAIR,
+    "of_within": PAIR,
     "of_either": PAIR[:1],
 }
 

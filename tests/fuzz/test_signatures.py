@@ -13,7 +13,7 @@ from tests.fuzz.signature_runs import batch, check_call, check_refusals, fakes_o
 from tests.fuzz.signatures import Call
 
 SEED = 0
-FUNCTIONS = [0, 1, 2, 4, 5, 6, 7, 8]
+FUNCTIONS = range(12)
 
 
 def test_the_witness_in_c_gives_what_python_expects(tmp_path: Path) -> None:

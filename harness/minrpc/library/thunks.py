@@ -424,7 +424,7 @@ class TypeNames:
         bit, unit = 0, self._unit(record, whole)
         for index, (field, due) in enumerate(zip(record.fields, alignments, strict=True)):
             first = field.offset * 8 if field.bits is None else field.first_bit
-            if record.kind == "struct" and _rounded(bit, 8 * due) != first:
+            if record.kind == "struct" and _rounded(bit, 8 * due if field.bits is None else 1) != first:
                 yield from _gap(bit, first, unit)
             if field.bits is None:
                 own = self._alignment(_bare(field.type))
@@ -458,13 +458,16 @@ class TypeNames:
             limit = record.limit and (record.alignment or record.limit)
             limit = limit or (1 if packed else _NO_LIMIT)
             natural = [self._due(record, field, limit) for field in record.fields]
-            known = record.limit if record.limit < UNKNOWN else 0
-            whole = record.alignment or known or max([1, *natural])
+            known = record.alignment or (record.limit if record.limit < UNKNOWN else 0)
+            least = max([1, *natural])
+            # The size tells the alignment of a union without a name whose bit-fields may be packed.
+            wholes = [known] if known else [least << more for more in range(5 if record.limit else 1)]
             alignments = [
                 1 if f.bits is not None else due for f, due in zip(record.fields, natural, strict=True)
             ]
-            if whole >= max([1, *alignments]) and _fits(record, alignments, whole):
-                return alignments, whole
+            for whole in wholes:
+                if whole >= max([1, *alignments]) and _fits(record, alignments, whole):
+                    return alignments, whole
         raise LayoutError(f"the layout of {declaration(record)} is not the compiler's own")
 
     def _due(self, record: RecordType, field: Field, limit: int) -> int:

@@ -65,6 +65,20 @@ struct ended {
 	uint32_t a, b;
 	uint64_t: 20;
 };
+struct apart {
+	uint8_t: 7;
+	uint8_t a: 7;
+	uint8_t: 0;
+	uint8_t b: 4;
+};
+#pragma pack(push, 2)
+struct within {
+	union {
+		uint64_t a: 39;
+	};
+	uint16_t b;
+};
+#pragma pack(pop)
 struct hidden {
 	uint16_t a, b;
 	uint64_t: 20;
@@ -108,6 +122,16 @@ uint64_t of_bits(uint32_t first, struct bits s, uint32_t last)
 }
 
 uint32_t of_ended(uint32_t first, struct ended s, uint32_t last)
+{
+	return first + 10 * s.a + 100 * s.b + 1000 * last;
+}
+
+uint32_t of_apart(uint32_t first, struct apart s, uint32_t last)
+{
+	return first + 10 * s.a + 100 * s.b + 1000 * last;
+}
+
+uint64_t of_within(uint32_t first, struct within s, uint32_t last)
 {
 	return first + 10 * s.a + 100 * s.b + 1000 * last;
 }
