@@ -27,11 +27,14 @@ from tests.fuzz.signatures import (
     Call,
     Case,
     Leaf,
+    Made,
     Object,
     Pointer,
     Record,
     Slot,
     Type,
+    bump,
+    fold,
     got,
     plain,
     pointers,
@@ -182,6 +185,21 @@ def fakes_of(cases: Sequence[Case]) -> dict[str, Any]:
     return {f"k{case.index}": answer_of(case) for case in cases if case.way == "fake"}
 
 
+def check_variables(case: Case, library: LoadedLibrary) -> None:
+    """Raise AssertionError if a variable of a struct gets other values in C, as a whole or by its members."""
+    for number, decoy in enumerate(case.decoys.values()):
+        if decoy.is_flexible:
+            continue
+        name, model = f"v{decoy.name}", [Made(case.index * 16 + number)(decoy)]
+        setattr(library.variables, name, library.types[decoy.name](**plain(model[0])))
+        read = [getattr(library.variables, name)]
+        for _ in range(2):
+            assert shown(walk(decoy, read, 0)) == shown(walk(decoy, model, 0)), name
+            assert library[f"g{decoy.name}"]() == fold(0, walk(decoy, model, 0)), name
+            bump(walk(decoy, read, 0))
+            bump(walk(decoy, model, 0))
+
+
 def wrong_values(case: Case, kind: Type, library: LoadedLibrary) -> list[Any]:
     """Values that no parameter of this type takes."""
     match kind:
@@ -282,6 +300,7 @@ def load_and_call(
             try:
                 check_call(call, library, target.wide)
                 if call.number == 0:
+                    check_variables(call.case, library)
                     check_refusals(Call(call.case, 0), library, target.wide)
             except Exception as error:
                 wrong.add(call.case)

@@ -252,13 +252,13 @@ def _literal(number: int) -> str:
     return f"{number}{'ull' if number >> 63 > 0 else 'll' if number.bit_length() > 31 else ''}"
 
 
-def operations(record: Record) -> str:
+def operations(record: Record, names: Sequence[str] = ("fold", "bump", "make")) -> str:
     """The functions in C that fold, bump and make a record."""
     return "".join(
         f"static __attribute__((unused)) uint32_t {name}_{record.name}(uint32_t h, "
         f"{'const ' * (name == 'fold')}{record.c} *p)\n"
         f"{{\n{statements(name, record, '(*p)')}return h;\n}}\n"
-        for name in ("fold", "bump", "make")
+        for name in names
     )
 
 
@@ -471,6 +471,9 @@ class Case:
         text += "".join(map(operations, self.records))
         for decoy in self.decoys.values():
             text += f"{definition(decoy)}{decoy.c} v{decoy.name};\n"
+            if not decoy.is_flexible:
+                text += operations(decoy, ["fold"]) + f"uint32_t g{decoy.name}(void)\n{{\n"
+                text += f"return fold_{decoy.name}(0, &v{decoy.name});\n}}\n"
         if self.way == "plain":
             return text + self._body(f"f{self.index}", shown)
         if self.way == "fake":

@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 from minrpc import CFunctions, Device, RunningDevice, library_of
 
-from tests.fuzz.signature_runs import batch, check_call, check_refusals, fakes_of, require_witness, source
+from tests.fuzz.signature_runs import (
+    batch,
+    check_call,
+    check_refusals,
+    check_variables,
+    fakes_of,
+    require_witness,
+    source,
+)
 from tests.fuzz.signatures import Call
 
 SEED = 0
@@ -32,4 +40,5 @@ def test_random_functions_give_what_the_values_say(
     for call in calls:
         check_call(call, library, wide)
     for case in cases:
+        check_variables(case, library)
         check_refusals(Call(case, 0), library, wide)
