@@ -30,6 +30,8 @@ GIVEN = {
     "of_ended": PAIR,
     "of_apart": PAIR,
     "of_within": PAIR,
+    "of_loose": PAIR,
+    "of_begun": PAIR,
     "of_either": PAIR[:1],
 }
 

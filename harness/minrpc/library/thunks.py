@@ -387,7 +387,7 @@ class TypeNames:
         spelled, record = self.spell(ctype), strip(ctype)
         if isinstance(record, RecordType) and (record.kind, record.size) == ("struct", 8):
             used = sum(field.bits or 8 * size_of(field.type) for field in record.fields)
-            if used < 64 and "long" in self._unit(record, self._layout(record)[1]):
+            if used < 64 and "long" in self._unit(record, *self._layout(record)):
                 raise LayoutError(
                     f"{declaration(record)} may be aligned by bits without a name: give it members of 8 bytes"
                 )
@@ -421,7 +421,7 @@ class TypeNames:
 
     def _members(self, record: RecordType, alignments: Sequence[int], whole: int) -> Iterable[str]:
         """The members, each at its bit, with bits without a name where the compiler would leave no gap."""
-        bit, unit = 0, self._unit(record, whole)
+        bit, unit = 0, self._unit(record, alignments, whole)
         for index, (field, due) in enumerate(zip(record.fields, alignments, strict=True)):
             first = field.offset * 8 if field.bits is None else field.first_bit
             if record.kind == "struct" and _rounded(bit, 8 * due if field.bits is None else 1) != first:
@@ -439,9 +439,11 @@ class TypeNames:
         if record.kind == "struct" and _rounded(bit, 8 * whole) != 8 * record.size:
             yield from _gap(bit, 8 * record.size, unit)
 
-    def _unit(self, record: RecordType, whole: int) -> str:
+    def _unit(self, record: RecordType, alignments: Sequence[int], whole: int) -> str:
         """The type of bits without a name: of 64 bits if nothing else aligns the struct to 8 bytes."""
-        explained = max([1, *(self._alignment(field.type) for field in record.fields)])
+        explained = max(
+            [1, *alignments, *(self._alignment(f.type) for f in record.fields if f.bits is not None)]
+        )
         hidden = record.limit and not record.alignment and whole == 8 and explained < 8
         return "unsigned long long" if hidden else "unsigned int"
 
@@ -479,9 +481,17 @@ class TypeNames:
             unit = 8 * size_of(field.type)
             crosses = field.first_bit // unit != (field.first_bit + field.bits - 1) // unit
             return 1 if due > limit or record.size % due or crosses else due
-        while record.limit and (due > limit or field.offset % due):
+        if record.limit and record.alignment:
+            limit = min([limit, *self._packed(record)])
+        while record.limit and (due > limit or field.offset % due or record.size % due):
             due //= 2
         return min(due, limit)
+
+    def _packed(self, record: RecordType) -> Iterable[int]:
+        """The alignments of members, if lower than their types' own: those without a name are packed, too."""
+        for field in record.fields:
+            if field.bits is None and 0 < field.alignment < self._alignment(_bare(field.type)):
+                yield field.alignment
 
     def _alignment(self, ctype: CType) -> int:
         match ctype:

@@ -79,6 +79,17 @@ struct within {
 	uint16_t b;
 };
 #pragma pack(pop)
+struct __attribute__((packed, aligned(8))) loose {
+	union {
+		uint64_t a;
+	};
+	uint64_t b;
+};
+struct begun {
+	uint64_t: 40;
+	uint32_t a: 32;
+	uint64_t b __attribute__((packed));
+};
 struct hidden {
 	uint16_t a, b;
 	uint64_t: 20;
@@ -132,6 +143,16 @@ uint32_t of_apart(uint32_t first, struct apart s, uint32_t last)
 }
 
 uint64_t of_within(uint32_t first, struct within s, uint32_t last)
+{
+	return first + 10 * s.a + 100 * s.b + 1000 * last;
+}
+
+uint64_t of_loose(uint32_t first, struct loose s, uint32_t last)
+{
+	return first + 10 * s.a + 100 * s.b + 1000 * last;
+}
+
+uint64_t of_begun(uint32_t first, struct begun s, uint32_t last)
 {
 	return first + 10 * s.a + 100 * s.b + 1000 * last;
 }
