@@ -206,6 +206,7 @@ def lowest(work: Path) -> Iterator[Step]:
 
 def fuzz(work: Path) -> Iterator[Step]:
     yield Step("fuzz: each target", (PYTHON, "-m", "tests.fuzz", "--runs", "200000"), 1800)
+    yield Step("fuzz: signatures", (PYTHON, "-m", "tests.fuzz.signature_runs"), 5400)
 
 
 def debian(work: Path) -> Iterator[Step]:
@@ -242,7 +243,7 @@ NIGHTLY: Final = (
     Part("cores", "tests that differ between cores, on the other bare machines", cores, NIGHTLY_EXTRAS),
     Part("zephyrs", "each Zephyr that is here: style, platforms, twister", all_zephyrs, NIGHTLY_EXTRAS),
     Part("lowest", "tests with the lowest versions that pyproject.toml declares", lowest, NIGHTLY_EXTRAS),
-    Part("fuzz", "200,000 inputs of each fuzz target", fuzz, NIGHTLY_EXTRAS),
+    Part("fuzz", "200,000 inputs of each fuzz target; 10,000 random C functions", fuzz, NIGHTLY_EXTRAS),
     Part("debian", f"README's commands in Debian {' and '.join(SUITES)}, made by debootstrap", debian, ""),
 )
 GATE_MINUTES: Final = 40.0

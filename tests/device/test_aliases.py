@@ -151,6 +151,23 @@ def test_a_fake_gets_a_struct_and_parts_of_it(load: Load) -> None:
     assert lib["fakes_inside"](4) == 23456
 
 
+def test_a_fake_reaches_a_struct_by_two_ways(aliases: LoadedLibrary) -> None:
+    """One is an argument, others are a pointer in another struct and a function of C that Python calls."""
+
+    def chained(first: Any, other: Any, same: Any) -> None:  # noqa: ANN401 - structs
+        first.value = 3
+        assert other.next[0].value == other.next[:1][0].value == 3
+        other.next[0].value = 4
+        assert (first.value, same.value) == (4, 4)
+        first.value = 5
+        assert aliases["raised"](other.next) == 5
+        assert (first.value, other.next[0].value) == (6, 6)
+        other.value = 7
+
+    aliases.fakes.chained.answer = chained
+    assert aliases["fakes_chain"]() == 67
+
+
 def test_bytes_that_c_leaves_keep_python_s_values(aliases: LoadedLibrary) -> None:
     """Python changes an array while the function waits for it."""
     values = np.zeros(3, np.int32)

@@ -493,3 +493,25 @@ def test_handlers_of_undefined_behaviour(
     noted = Mock(return_value=None)
     assert load(source, flags=flags, fakes={"__ubsan_handle_add_overflow": noted})["add"](most, 0) == most
     noted.assert_not_called()
+
+
+@pytest.mark.parametrize("way", ["fake", "callback"])
+def test_flags_that_choose_registers(
+    way: str, load: Load, tmp_path: Path, running_device: RunningDevice
+) -> None:
+    """Functions in Python are called as the flags of their callers have it."""
+    flag = {"posix": "-mavx", "bare_mps2_an386": "-mfloat-abi=soft"}.get(running_device.name)
+    if flag is None or (flag == "-mavx" and " avx " not in Path("/proc/cpuinfo").read_text()):
+        pytest.skip("its machine has one way to pass numbers")
+    (tmp_path / "wide.c").write_text(
+        "typedef float wide __attribute__((vector_size(32)));\n"
+        "float summed(wide v, float x);\n"
+        "float fake(float x) { return summed((wide){1, x}, 2); }\n"
+        "float callback(float x, float (*f)(wide v, float x)) { return f((wide){1, x}, 2); }\n"
+    )
+
+    def summed(v: Any, x: float) -> float:  # noqa: ANN401 - a vector
+        return float(v[0] + 10 * v[1] + 100 * x)
+
+    wide = load(tmp_path / "wide.c", fakes={"summed": summed}, flags=[flag, "-w"])
+    assert wide[way](3, *([summed] if way == "callback" else [])) == 231

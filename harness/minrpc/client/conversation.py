@@ -8,7 +8,7 @@ each. An answer is a list of commands, each of command, size, a number, and data
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from struct import Struct
 from types import TracebackType
@@ -82,8 +82,27 @@ class FunctionOnHost(Protocol):
         ...
 
 
+class HeldCopies(Protocol):
+    """Protocol: copies of the device's memory that the function in Python has as values, and may change."""
+
+    def send(self, address: int, size: int, /) -> None:
+        """Write changed bytes of the copies that have bytes there in common."""
+
+    def changed(self, address: int, data: bytes, /) -> None:
+        """Take bytes that were written on the device."""
+
+    def take_again(self) -> None:
+        """Read what a function of the device may have written."""
+
+
+_ALL: Final = 1 << 64
+
+
 class Conversation:
-    """One question of a running function, until its answer."""
+    """One question of a running function, until its answer.
+
+    held: the copies that the function in Python has, which reads, writes and calls meanwhile respect.
+    """
 
     def __init__(
         self,
@@ -105,6 +124,7 @@ class Conversation:
         self._inner: Conversation | None = None
         self._ended_by = ""
         self._waiting = b""
+        self.held: HeldCopies | None = None
         self.name = "a function of the device"
         question = self._question(body)
         size = len(question.data)
@@ -147,6 +167,10 @@ class Conversation:
     def read(self, address: int, size: int) -> bytes:
         """Bytes of the device's memory, at any address. Raises ValueError when the function has returned."""
         self._require_open(address, size)
+        if self._inner is not None:
+            return self.deepest.read(address, size)
+        for held in self._copies():
+            held.send(address, size)
         try:
             found = b"".join(
                 self._question(self._send(_COMMAND.pack(_PEEK, min(_PIECE, size - at), address + at))).data
@@ -162,6 +186,11 @@ class Conversation:
     def write(self, address: int, data: bytes) -> None:
         """Overwrite bytes of the device's memory, now or with the answer. Raises as `read` does."""
         self._require_open(address, len(data))
+        if self._inner is not None:
+            self.deepest.write(address, data)
+            return
+        for held in self._copies():
+            held.changed(address, data)
         piece = (self._room - 2 * _COMMAND.size) & ~7
         for at in range(0, len(data), piece):
             part = data[at : at + piece]
@@ -187,6 +216,8 @@ class Conversation:
         Raises ConfigurationError for too many arguments or functions that wait, and as a call does.
         """
         self._require_callable(name, len(arguments))
+        for held in self._copies():
+            held.send(0, _ALL)
         data = b"".join(map(_argument, arguments))
         body = self._send(_COMMAND.pack(_CALL, len(data), thunk) + data)
         question = self._question(body)
@@ -194,11 +225,20 @@ class Conversation:
             body = self._answered(body)
             question = self._question(body)
         _, status, code, number = _DONE.unpack(question.data)
+        for held in self._copies():
+            held.take_again()
         if status:
             raise DialectError(f"{name} refused its arguments", stage=f"call {name}")
         if code == TypeCode.FLOAT:
             return float(_FLOAT_ARGUMENT.unpack(_ARGUMENT.pack(number, 0))[0])
         return None if code == TypeCode.NULL else number
+
+    def _copies(self) -> Iterator[HeldCopies]:
+        """The copies of all functions in Python that wait."""
+        if self.held is not None:
+            yield self.held
+        if self._outer is not None:
+            yield from self._outer._copies()
 
     def _answered(self, body: Buffer) -> Buffer:
         """The next reply, after a function that was called meanwhile got its answer."""

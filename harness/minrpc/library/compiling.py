@@ -248,6 +248,11 @@ class Compiled:
         """The user's objects."""
         return self.objects[: -self.generated]
 
+    @property
+    def calling(self) -> Sequence[str]:
+        """The flags that may choose registers for arguments, such as -mavx and -mfloat-abi=soft."""
+        return calling_flags(self.options)
+
     @cached_property
     def compiler(self) -> Compiler:
         """The compiler of the first source, from its debug information, with the caller's options."""
@@ -352,8 +357,7 @@ def _with_thunks(
     text = thunk_source(
         supported, facts.limits, start=start, own_block=own_block, thread_pointer=thread_pointer
     )
-    # Flags that choose registers for arguments, such as -mavx, apply to the thunks' calls, too.
-    thunks = compile_text(text, toolset, [flag for flag in sources.flags if flag.startswith("-m")])
+    thunks = compile_text(text, toolset, calling_flags(sources.flags))
     frames = stack_frames(thunks.with_suffix(".su"))
     graph = parse_graphs(object_file.graph for object_file in objects)
     hashes = [*(content.digest for content in contents), thunks.parent.name, *libraries]
@@ -600,6 +604,11 @@ def _weak(functions: Sequence[str]) -> Sequence[Path]:
         return ()
     text = "".join(f"#pragma weak {name}\n" for name in functions)
     return (kept_file("weak.h", text.encode()),)
+
+
+def calling_flags(flags: Sequence[str]) -> Sequence[str]:
+    """The flags that code which calls the sources, or is called by them, must have, too."""
+    return [flag for flag in flags if flag.startswith("-m")]
 
 
 def compile_text(text: str, toolset: Toolset, flags: Sequence[str] = ()) -> Path:

@@ -16,7 +16,15 @@ from minrpc.errors import DialectError
 from minrpc.library.further_arguments import Further, further, takes_format
 from minrpc.library.pointer_types import Callback, device_address, require_fits
 from minrpc.library.scalars import Address, is_float, is_number, number_of_word, to_float, to_int, wrong
-from minrpc.library.structs import Place, Storage, load_from, load_value, set_addresses, store_value
+from minrpc.library.structs import (
+    Place,
+    Storage,
+    load_from,
+    load_value,
+    replace_bytes,
+    set_addresses,
+    store_value,
+)
 from minrpc.library.stubs import in_memory
 from minrpc.names import listed, near_or_all
 from minrpc.program.c_types import (
@@ -250,7 +258,8 @@ class FakeFunction:
             raise AssertionError(
                 f"{self.name} is called again, call {len(self.calls)}: its results have ended"
             ) from None
-        arguments.write_back()
+        arguments.send(0, 1 << 64)
+        conversation.held = None
         return self._result(conversation, value, numbers)
 
     def asked_at(self, words: memoryview) -> int:
@@ -311,10 +320,11 @@ class _Arguments:
         ]
         self._spans = [value for value in self.given if isinstance(value, _Span)]
         # Copies of the device's memory: values that have bytes in common share one.
-        self._copies: list[tuple[int, bytes, Storage]] = []
+        self._copies: list[tuple[int, bytearray, Storage]] = []
         for begin, end in _joined((span.address, span.address + size_of(span.type)) for span in self._spans):
             data = self._conversation.read(begin, end - begin)
-            self._copies.append((begin, data, Storage(data, None, pointers)))
+            self._copies.append((begin, bytearray(data), Storage(data, None, pointers)))
+        self._conversation.held = self if self._copies else None
         self.given = [self._copied(value) if isinstance(value, _Span) else value for value in self.given]
 
     def _value(self, ctype: CType, number: int, length: int | str | None) -> object:
@@ -357,25 +367,41 @@ class _Arguments:
             return value.tobytes() if value.itemsize == 1 and value.dtype.kind in "iu" else value
         return value
 
-    def write_back(self) -> None:
-        """Write the elements of arrays and the bytes of structs that Python changed."""
+    def send(self, address: int, size: int) -> None:
+        """Write the elements of arrays and the bytes of structs that Python changed; see `HeldCopies`."""
         name, callback = self._conversation.name, self._pointers.callback
         for begin, data, storage in self._copies:
+            if not (begin < address + size and address < begin + len(data)):
+                continue
             written = np.zeros(len(data) + 2, np.int8)  # With an edge on each side.
-            for address, ctype in self._spans:
-                at, size = address - begin, size_of(ctype)
+            for place, ctype in self._spans:
+                at, length = place - begin, size_of(ctype)
                 if not 0 <= at < len(data) or is_const(ctype):
                     continue
                 set_addresses(storage, ctype, at, name, callback)
                 unit = 1
                 if isinstance(ctype, ArrayType) and not isinstance(strip(ctype.element), RecordType):
                     unit = size_of(ctype.element)
-                before, after = (np.frombuffer(each, np.uint8, size, at) for each in (data, storage.data))
+                before, after = (np.frombuffer(each, np.uint8, length, at) for each in (data, storage.data))
                 changed = (before != after).reshape(-1, unit).any(axis=1)
-                written[1 + at : 1 + at + size] |= np.repeat(changed, unit)
+                written[1 + at : 1 + at + length] |= np.repeat(changed, unit)
             edges = np.flatnonzero(np.diff(written)).tolist()
             for first, end in zip(edges[::2], edges[1::2], strict=True):
                 self._conversation.write(begin + first, bytes(storage.data[first:end]))
+
+    def changed(self, address: int, data: bytes) -> None:
+        """See `HeldCopies`."""
+        for begin, before, storage in self._copies:
+            first, end = max(begin, address), min(begin + len(before), address + len(data))
+            if first < end:
+                part = data[first - address : end - address]
+                before[first - begin : end - begin] = part
+                replace_bytes(storage, first - begin, part)
+
+    def take_again(self) -> None:
+        """See `HeldCopies`."""
+        for begin, before, _ in self._copies:
+            self.changed(begin, self._conversation.read(begin, len(before)))
 
     def read_further(self) -> None:
         """Add the arguments that a format, the last named parameter, reads."""

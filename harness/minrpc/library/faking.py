@@ -78,7 +78,7 @@ def with_fakes(
     made = {name: made_fake(declared[name], answer) for name, answer in named.items()}
     further = spares(declared.values(), program_facts(toolset.elf).limits)
     made |= {item.symbol: FakeFunction(item, "zero") for item in further}
-    stubs = compile_stubs([*declared.values(), *further], toolset)
+    stubs = compile_stubs([*declared.values(), *further], toolset, compiled.calling)
     *objects, thunks = compiled.objects
     key = hashlib.sha256(f"{compiled.key}{stubs.parent.name}".encode()).hexdigest()
     return replace(compiled, objects=(*objects, stubs, thunks), key=key, generated=2), made
@@ -106,12 +106,16 @@ def require_asking(toolset: Toolset) -> None:
         )
 
 
-def compile_stubs(functions: Sequence[FunctionDeclaration], toolset: Toolset) -> Path:
-    """An object with the functions, which ask Python. Raises ConfigurationError for a function that can't be
-    a fake."""
+def compile_stubs(
+    functions: Sequence[FunctionDeclaration], toolset: Toolset, flags: Sequence[str] = ()
+) -> Path:
+    """An object with the functions, which ask Python. flags: of the code that calls them.
+
+    Raises ConfigurationError for a function that can't be a fake.
+    """
     limits = program_facts(toolset.elf).limits
     try:
-        return compile_text(stub_source(functions, limits), toolset)
+        return compile_text(stub_source(functions, limits), toolset, flags)
     except LayoutError as error:
         raise ConfigurationError(
             f"{listed([function.prototype for function in functions], 3)}: {error}",

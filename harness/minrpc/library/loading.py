@@ -252,7 +252,7 @@ def load_compiled(
         module,
         lambda: _load_copier(session, toolset),
         {function.name: function for function in answers.values()},
-        Callbacks(session, toolset, spares).address,
+        Callbacks(session, toolset, spares, compiled.calling).address,
     )
 
 
@@ -274,12 +274,18 @@ class Callbacks:
     """C functions that call Python functions: each is loaded once, and stays as long as the library."""
 
     def __init__(
-        self, session: Session, toolset: Toolset, spares: Iterable[tuple[int, FunctionType]] = ()
+        self,
+        session: Session,
+        toolset: Toolset,
+        spares: Iterable[tuple[int, FunctionType]] = (),
+        flags: Sequence[str] = (),
     ) -> None:
-        """spares: addresses and types of functions that can be taken while C waits for Python."""
+        """spares: addresses and types of functions that can be taken while C waits for Python. flags: of the
+        code that calls."""
         self._session = session
         self._toolset = toolset
         self._spares = list(spares)
+        self._flags = flags
         self._made: list[_Callback] = []
 
     def address(self, ctype: CType, function: Callable[..., object]) -> Address:
@@ -317,10 +323,9 @@ class Callbacks:
 
     def _loaded(self, declared: FunctionDeclaration, function: Callable[..., object]) -> LoadedLibrary:
         # The thunk keeps the stub, which nothing else refers to.
-        thunks = compile_text(
-            thunk_source([declared], program_facts(self._toolset.elf).limits), self._toolset
-        )
-        stubs = compile_stubs([declared], self._toolset)
+        source = thunk_source([declared], program_facts(self._toolset.elf).limits)
+        thunks = compile_text(source, self._toolset, self._flags)
+        stubs = compile_stubs([declared], self._toolset, self._flags)
         key = f"{stubs.parent.name}{thunks.parent.name}"
         compiled = Compiled(
             declared.name, (stubs, thunks), (), {}, Declarations(), start=False, key=key, generated=2

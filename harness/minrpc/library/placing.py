@@ -136,6 +136,12 @@ class Placer:
         """
         if own:
             pointer = Pointer(Void(), pointer.size)
+        sent = self._pointer(where, name, ctype, pointer, value)
+        if isinstance(sent, Block):  # The pointer may ask for more than the object's own type does.
+            sent.alignment = max(sent.alignment, alignment_of(pointer.target), 8)
+        return sent
+
+    def _pointer(self, where: str, name: str, ctype: CType, pointer: Pointer, value: object) -> Sent:
         if isinstance(value, memoryview):
             value = np.asarray(value)
         if isinstance(value, np.ndarray):
@@ -176,7 +182,7 @@ class Placer:
             raise wrong(where, ctype, value, "it is not C-contiguous; pass np.ascontiguousarray(...)")
         if written and not value.flags.writeable:
             raise wrong(where, ctype, value, "the function may write to it, and it is read-only: pass a copy")
-        alignment = max(alignment_of(pointer.target), min(value.dtype.alignment, 16), 8)
+        alignment = min(value.dtype.alignment, 16)
         return self._shared(f"{name or 'an array'} ({describe(value)})", value, alignment, written)
 
     def _shared(self, name: str, value: object, alignment: int, written: bool) -> Block:
@@ -271,8 +277,8 @@ class Placer:
                 return
             value.array = np.frombuffer(bytearray(data), made.dtype).reshape(made.shape)
 
-        title, alignment = f"{name or 'an array'} ({describe(made)})", max(alignment_of(pointer.target), 8)
-        block = Block(title, made.nbytes, alignment, None, receive, written=True)
+        title = f"{name or 'an array'} ({describe(made)})"
+        block = Block(title, made.nbytes, 8, None, receive, written=True)
         self._known["out", id(value)] = block
         return self._frame.add(block)
 

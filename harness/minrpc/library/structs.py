@@ -536,6 +536,13 @@ def _store(storage: Storage, member: Field, base: int, where: str, value: object
     storage.data[at : at + size] = data
 
 
+def replace_bytes(storage: Storage, at: int, data: bytes) -> None:
+    """Put bytes that the device has into the storage: their pointers are the device's."""
+    if storage.data[at : at + len(data)] != data:
+        _forget(storage, at, len(data))
+        storage.data[at : at + len(data)] = data
+
+
 def _forget(storage: Storage, at: int, size: int) -> None:
     for offset in [reference for reference in storage.references if at <= reference < at + size]:
         del storage.references[offset]

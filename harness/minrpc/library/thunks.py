@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Final
 
 from minrpc.program.c_types import (
+    UNKNOWN,
     AlignmentLimits,
     ArrayType,
     CType,
@@ -211,6 +212,7 @@ static int copy(value *a, int *c, int n, value *r, int *rc, void *resource)
 }
 """
 
+_NO_LIMIT: Final = 1 << 20
 _INTEGERS: Final = {1: "char", 2: "short", 4: "int", 8: "long long", 16: "__int128"}
 
 
@@ -231,14 +233,14 @@ def callable_functions(
 def _checked(function: FunctionDeclaration, limits: AlignmentLimits) -> FunctionDeclaration:
     if function.unsupported:
         return function
-    names = TypeNames(limits)
-    for where, ctype in [("its result", function.type.result)] + [
-        (parameter.name or "a parameter", parameter.type) for parameter in function.type.parameters
-    ]:
-        try:
-            names.spell(ctype)
-        except LayoutError as error:
-            return replace(function, unsupported=f"{where}: {error}")
+    names, where = TypeNames(limits), "its result"
+    try:
+        names.spell(function.type.result)
+        for parameter in function.type.parameters:
+            where = parameter.name or "a parameter"
+            names.parameter(parameter.type)
+    except LayoutError as error:
+        return replace(function, unsupported=f"{where}: {error}")
     return function
 
 
@@ -301,7 +303,7 @@ def thunk_name(index: int) -> str:
 
 
 def _thunk(index: int, function: FunctionDeclaration, names: TypeNames) -> str:
-    types = [names.spell(parameter.type) for parameter in function.type.parameters]
+    types = [names.parameter(parameter.type) for parameter in function.type.parameters]
     result = function.type.result
     arguments = [
         _argument(at, parameter.type, types[at]) for at, parameter in enumerate(function.type.parameters)
@@ -379,6 +381,18 @@ class TypeNames:
                 return f"__typeof__({self.spell(element)} __attribute__((vector_size({size}))))"
         raise LayoutError(f"{declaration(ctype)} can't be passed by value")
 
+    def parameter(self, ctype: CType) -> str:
+        """The name of a parameter's type. Raises LayoutError, also for a struct of 8 bytes that is aligned by
+        bits without a name or by its declaration: GCC does not tell by which, and calls differ."""
+        spelled, record = self.spell(ctype), strip(ctype)
+        if isinstance(record, RecordType) and (record.kind, record.size) == ("struct", 8):
+            used = sum(field.bits or 8 * size_of(field.type) for field in record.fields)
+            if used < 64 and "long" in self._unit(record, *self._layout(record)):
+                raise LayoutError(
+                    f"{declaration(record)} may be aligned by bits without a name: give it members of 8 bytes"
+                )
+        return spelled
+
     def _record(self, record: RecordType) -> str:
         known = self._records.get(id(record))
         if known is not None:
@@ -389,14 +403,11 @@ class TypeNames:
             raise LayoutError(
                 f"{declaration(record)} has a constructor or destructor: it is not passed as C does"
             )
-        packed = not self._is_laid_out(record, packed=False)
-        if packed and not self._is_laid_out(record, packed=True):
-            raise LayoutError(f"the layout of {declaration(record)} is not the compiler's own")
-        members = "".join(f"\t{line};\n" for line in self._members(record, packed))
+        alignments, whole = self._layout(record)
+        members = "".join(f"\t{line};\n" for line in self._members(record, alignments, whole))
         name = f"{record.kind} s{len(self._records)}"
         self._records[id(record)] = name
-        attributes = ["packed"] * packed + [f"aligned({record.alignment})"] * bool(record.alignment)
-        attribute = f"__attribute__(({', '.join(attributes)})) " if attributes else ""
+        attribute = f"__attribute__((aligned({whole}))) " if whole > max([1, *alignments]) else ""
         self.definitions.append(
             f"{name} {{\n{members}}} {attribute};\n"
             f'_Static_assert(sizeof({name}) == {record.size}, "{record.tag or "anonymous"}");\n'
@@ -408,23 +419,33 @@ class TypeNames:
         )
         return name
 
-    def _members(self, record: RecordType, packed: bool) -> Iterable[str]:
-        bit = 0
-        for index, field in enumerate(record.fields):
+    def _members(self, record: RecordType, alignments: Sequence[int], whole: int) -> Iterable[str]:
+        """The members, each at its bit, with bits without a name where the compiler would leave no gap."""
+        bit, unit = 0, self._unit(record, alignments, whole)
+        for index, (field, due) in enumerate(zip(record.fields, alignments, strict=True)):
+            first = field.offset * 8 if field.bits is None else field.first_bit
+            if record.kind == "struct" and _rounded(bit, 8 * due if field.bits is None else 1) != first:
+                yield from _gap(bit, first, unit)
             if field.bits is None:
-                yield self._member(field.type, f"m{index}") + self._alignment_attribute(field, packed)
-                bit = (field.offset + size_of(field.type)) * 8
-                continue
-            spelled = self.spell(field.type)
-            unit = size_of(field.type) * 8
-            while (
-                record.kind == "struct" and field.first_bit > bit
-            ):  # Bits without a name: up to a unit's end.
-                gap = min(field.first_bit - bit, unit - bit % unit)
-                yield f"{spelled} : {gap}"
-                bit += gap
-            yield f"{spelled} m{index} : {field.bits}"
-            bit = field.first_bit + field.bits
+                own = self._alignment(_bare(field.type))
+                attribute = (
+                    f" __attribute__(({'packed, ' * (due < own)}aligned({due})))" if due != own else ""
+                )
+                yield self._member(field.type, f"m{index}") + attribute
+                bit = max(bit, first + size_of(field.type) * 8)
+            else:
+                yield f"{self.spell(field.type)} m{index} : {field.bits} __attribute__((packed))"
+                bit = max(bit, first + field.bits)
+        if record.kind == "struct" and _rounded(bit, 8 * whole) != 8 * record.size:
+            yield from _gap(bit, 8 * record.size, unit)
+
+    def _unit(self, record: RecordType, alignments: Sequence[int], whole: int) -> str:
+        """The type of bits without a name: of 64 bits if nothing else aligns the struct to 8 bytes."""
+        explained = max(
+            [1, *alignments, *(self._alignment(f.type) for f in record.fields if f.bits is not None)]
+        )
+        hidden = record.limit and not record.alignment and whole == 8 and explained < 8
+        return "unsigned long long" if hidden else "unsigned int"
 
     def _member(self, ctype: CType, name: str) -> str:
         stripped = strip(ctype)
@@ -433,34 +454,44 @@ class TypeNames:
             return self._member(stripped.element, f"{name}[{'' if count is None else count}]")
         return f"{self.spell(ctype)} {name}"
 
-    def _alignment_attribute(self, field: Field, packed: bool) -> str:
-        """The attribute of a member whose alignment the user changed."""
-        own = 1 if packed else self._alignment(strip(field.type))
-        due = field.alignment if packed else self._aligned(field)
-        if due in (0, own):
-            return ""
-        return f" __attribute__(({'packed, ' if due < own else ''}aligned({due})))"
+    def _layout(self, record: RecordType) -> tuple[Sequence[int], int]:
+        """The alignments of the members, a bit-field's as 1, and of the whole. Raises LayoutError."""
+        for packed in [False] if record.limit else [False, True]:
+            limit = record.limit and (record.alignment or record.limit)
+            limit = limit or (1 if packed else _NO_LIMIT)
+            natural = [self._due(record, field, limit) for field in record.fields]
+            known = record.alignment or (record.limit if record.limit < UNKNOWN else 0)
+            least = max([1, *natural])
+            # The size tells the alignment of a union without a name whose bit-fields may be packed.
+            wholes = [known] if known else [least << more for more in range(5 if record.limit else 1)]
+            alignments = [
+                1 if f.bits is not None else due for f, due in zip(record.fields, natural, strict=True)
+            ]
+            for whole in wholes:
+                if whole >= max([1, *alignments]) and _fits(record, alignments, whole):
+                    return alignments, whole
+        raise LayoutError(f"the layout of {declaration(record)} is not the compiler's own")
 
-    def _aligned(self, field: Field) -> int:
-        return field.alignment or self._alignment(field.type)
+    def _due(self, record: RecordType, field: Field, limit: int) -> int:
+        """The alignment of a member, if none has more than the limit but those whose alignment is known."""
+        if field.alignment:
+            return field.alignment
+        due = self._alignment(field.type)
+        if field.bits is not None:
+            unit = 8 * size_of(field.type)
+            crosses = field.first_bit // unit != (field.first_bit + field.bits - 1) // unit
+            return 1 if due > limit or record.size % due or crosses else due
+        if record.limit and record.alignment:
+            limit = min([limit, *self._packed(record)])
+        while record.limit and (due > limit or field.offset % due or record.size % due):
+            due //= 2
+        return min(due, limit)
 
-    def _is_laid_out(self, record: RecordType, *, packed: bool) -> bool:
-        """True if the compiler's layout, its own or that of `packed`, puts each member at its offset."""
-        at, most, has_bits = 0, record.alignment or 1, False
+    def _packed(self, record: RecordType) -> Iterable[int]:
+        """The alignments of members, if lower than their types' own: those without a name are packed, too."""
         for field in record.fields:
-            align = field.alignment if packed else self._aligned(field)
-            most = max(most, align)
-            if field.bits is not None:
-                has_bits, at = True, (field.first_bit + field.bits + 7) // 8
-            elif record.kind == "union":
-                at = max(at, size_of(field.type))
-            elif field.offset == _rounded(at, align):
-                at = field.offset + size_of(field.type)
-            else:
-                return False
-        if has_bits and not packed:  # The compiler decides where bit-fields end; the assertion checks it.
-            return record.size % most == 0 and record.size - at < most
-        return _rounded(at, most) == record.size
+            if field.bits is None and 0 < field.alignment < self._alignment(_bare(field.type)):
+                yield field.alignment
 
     def _alignment(self, ctype: CType) -> int:
         match ctype:
@@ -469,9 +500,7 @@ class TypeNames:
             case Qualified(inner):
                 return self._alignment(inner)
             case RecordType() as record:
-                packed = not self._is_laid_out(record, packed=False)
-                members = [field.alignment if packed else self._aligned(field) for field in record.fields]
-                return max([1, record.alignment, *members])
+                return self._layout(record)[1]
             case ArrayType(element, _, False):
                 return self._alignment(element)
             case Scalar(_, size, "complex"):
@@ -482,6 +511,33 @@ class TypeNames:
         if size > 8:  # long double, __int128
             return 4 if size == 12 else 16
         return min(size, self._limits.word) or 1
+
+
+def _bare(ctype: CType) -> CType:
+    """The type as its spelling has it: without alignments of typedefs."""
+    stripped = strip(ctype)
+    return replace(stripped, element=_bare(stripped.element)) if isinstance(stripped, ArrayType) else stripped
+
+
+def _gap(begin: int, end: int, unit: str) -> Iterable[str]:
+    """Bits without a name, of a type."""
+    for bit in range(begin, end, 32):
+        yield f"{unit} : {min(end - bit, 32)} __attribute__((packed))"
+
+
+def _fits(record: RecordType, alignments: Sequence[int], whole: int) -> bool:
+    """True if each member can be at its offset with its alignment; bits without a name may be before it."""
+    at = 0
+    for field, due in zip(record.fields, alignments, strict=True):
+        first = field.offset * 8 if field.bits is None else field.first_bit
+        aligned = field.bits is not None or first % (8 * due) == 0
+        if not aligned or (record.kind == "struct" and first < at):
+            return False
+        at = max(at, first + (size_of(field.type) * 8 if field.bits is None else field.bits))
+    least = _rounded(at, 8 * whole)
+    return record.size % whole == 0 and (
+        least == 8 * record.size or (record.kind == "struct" and at <= 8 * record.size)
+    )
 
 
 def _rounded(at: int, alignment: int) -> int:

@@ -94,6 +94,7 @@ class RecordType:
         its name was declared.
     trivial: False for a C++ class that is passed by a hidden reference.
     alignment: in bytes, if its declaration gives it and the compiler tells, else 0.
+    limit: if the compiler was asked for its members' alignments, its own, or `UNKNOWN`; else 0.
     """
 
     kind: Literal["struct", "union"]
@@ -103,6 +104,7 @@ class RecordType:
     trivial: bool = True
     fields: tuple[Field, ...] = ()
     alignment: int = 0
+    limit: int = 0
     alias: str = ""
 
     @property
@@ -241,6 +243,9 @@ class Declarations:
 
 
 VOID: Final = Void()
+
+UNKNOWN: Final = 128
+"""An alignment that the compiler can't be asked for, of a struct without a name: none is larger."""
 
 # Sizes of numpy's number types in bytes, by kind letter, where they differ from the sizes of integers.
 _NUMPY_SIZES: Final = {"f": (2, 4, 8), "c": (8, 16), "?": (1,)}

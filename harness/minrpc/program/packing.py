@@ -12,15 +12,18 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from minrpc.program.c_types import (
+    UNKNOWN,
     ArrayType,
     CType,
     Declarations,
     FunctionType,
     Pointer,
+    Qualified,
     RecordType,
     Typedef,
     alignment_of,
     declaration,
+    size_of,
     strip,
 )
 
@@ -29,35 +32,59 @@ SECTION: Final = ".minrpc_alignments"
 
 
 class _Asked(NamedTuple):
-    """A member whose alignment is not known. expression: it in C."""
+    """A member whose alignment is not known, or a struct, without `number`. expression: it in C; "" for a
+    struct without a name."""
 
     record: RecordType
-    number: int
+    number: int | None
     expression: str
 
 
 def ask_alignments(read: Declarations, source: str, word: int, answer: Callable[[str], bytes]) -> None:
-    """Give members of structs by value their alignments, if they may be other ones than the type's own.
+    """Give structs by value, and their members, the alignments that may be other ones than the type's own.
 
     read: the declarations of a C file. source: its path. word: the largest alignment that is passed like
     smaller ones, in bytes. answer: compiles a source, and gives the bytes of its section `SECTION`.
     """
-    found: dict[tuple[int, int], _Asked] = {}
+    found: dict[tuple[int, int | None], _Asked] = {}
     tables = read.functions, read.declared, read.statics
     for ctype in _by_value(item.type for table in tables for item in table.values()):
-        named = isinstance(ctype, Typedef) or (isinstance(ctype, RecordType) and ctype.tag)
-        if named and alignment_of(ctype) > word:
-            for asked in _members(ctype, f"(({declaration(ctype)} *)0)->"):
+        record = strip(ctype)
+        assert isinstance(record, RecordType)
+        named = isinstance(ctype, Typedef) or record.tag
+        if named and not record.limit and (alignment_of(ctype) > word or not _is_plain(record)):
+            for asked in _questions(ctype, declaration(ctype), f"(*({declaration(ctype)} *)0)."):
                 found.setdefault((id(asked.record), asked.number), asked)
     if not found:
         return
-    numbers = ", ".join(f"__alignof__({item.expression})" for item in found.values())
+    numbers = ", ".join(f"__alignof__({item.expression or 'char[64]'})" for item in found.values())
     place = f'__attribute__((used, section("{SECTION}")))'
     text = f'#include "{source}"\n{place} const unsigned char minrpc_alignments[] = {{{numbers}}};\n'
-    for (record, number, _), alignment in zip(found.values(), answer(text), strict=True):
+    for (record, number, expression), alignment in zip(found.values(), answer(text), strict=True):
+        if number is None:
+            record.limit = alignment if expression else UNKNOWN
+            continue
         fields = list(record.fields)
         fields[number] = replace(fields[number], alignment=alignment)
         record.fields = tuple(fields)
+
+
+def _is_plain(record: RecordType) -> bool:
+    """True for a struct without bit-fields whose members have their types' own alignments."""
+    at = 0
+    for field in record.fields:
+        inner = strip(field.type)
+        due = alignment_of(field.type)
+        ours = (
+            field.bits is None
+            and not field.alignment
+            and (record.kind == "union" or -(-at // due) * due == field.offset)
+        )
+        if not ours or (isinstance(inner, RecordType) and not _is_plain(inner)):
+            return False
+        at = max(at, field.offset + size_of(field.type))
+    due = alignment_of(record)
+    return not record.alignment and -(-at // due) * due == record.size
 
 
 def _by_value(functions: Iterable[FunctionType]) -> Iterator[CType]:
@@ -78,11 +105,26 @@ def _by_value(functions: Iterable[FunctionType]) -> Iterator[CType]:
                 waiting += [field.type for field in record.fields]
 
 
-def _members(ctype: CType, prefix: str) -> Iterator[_Asked]:
+def _questions(ctype: CType, name: str, prefix: str) -> Iterator[_Asked]:
+    """The struct and its members. name: the type in C, "" if it has none. prefix: of its members."""
     record = strip(ctype)
     assert isinstance(record, RecordType)
+    yield _Asked(record, None, declaration(record) if record.tag else "" if _is_realigned(ctype) else name)
     for number, field in enumerate(record.fields):
         if field.bits is None and field.name and not field.alignment:
             yield _Asked(record, number, prefix + field.name)
-        if isinstance(strip(field.type), RecordType):
-            yield from _members(field.type, f"{prefix}{field.name}." if field.name else prefix)
+        inner, place = field.type, prefix + field.name
+        while isinstance(array := strip(inner), ArrayType):
+            inner, place = array.element, f"{place}[0]"
+        if isinstance(strip(inner), RecordType):
+            name = f"__typeof__({place})" if field.name else ""
+            yield from _questions(inner, name, f"{place}." if field.name else prefix)
+
+
+def _is_realigned(ctype: CType) -> bool:
+    """True if one of its typedefs has an alignment of its own."""
+    while isinstance(ctype, Typedef | Qualified):
+        if isinstance(ctype, Typedef) and ctype.alignment:
+            return True
+        ctype = ctype.type
+    return False

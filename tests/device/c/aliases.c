@@ -26,6 +26,7 @@ struct link {
 
 void changed(struct item *a, struct item *b);
 void member_changed(struct box *a, struct item *b, uint8_t *bytes, int32_t n);
+void chained(struct link *first, struct link *other, const struct link *same);
 int32_t asked(int32_t value);
 
 void twice(uint8_t *a, uint8_t *b)
@@ -124,6 +125,19 @@ int32_t fakes_inside(int32_t n)
 	member_changed(&box, &box.items[1], box.bytes, n);
 	return box.items[1].x * 10000 + box.items[2].y * 1000 + box.last * 100 + box.bytes[0] * 10 +
 	       box.bytes[1];
+}
+
+int32_t raised(struct link *one)
+{
+	return one->value++;
+}
+
+int32_t fakes_chain(void)
+{
+	struct link a = {.value = 1}, b = {.value = 2, .next = &a};
+
+	chained(&a, &b, &a);
+	return a.value * 10 + b.value;
 }
 
 void meanwhile(int32_t *values, int32_t n)

@@ -30,6 +30,8 @@ struct low {
 };
 typedef struct inner inner_near __attribute__((aligned(4)));
 
+typedef struct pair pair_far __attribute__((aligned(32)));
+
 struct __attribute__((packed)) stamp {
 	uint64_t ms;
 };
@@ -48,6 +50,53 @@ struct mixed {
 } __attribute__((packed));
 struct own {
 	uint64_t a, b;
+};
+struct __attribute__((packed)) nameless {
+	union {
+		uint64_t a;
+	};
+	uint64_t b;
+};
+struct __attribute__((packed, aligned(4))) bits {
+	uint8_t a: 3;
+	uint64_t b: 60;
+};
+struct ended {
+	uint32_t a, b;
+	uint64_t: 20;
+};
+struct apart {
+	uint8_t: 7;
+	uint8_t a: 7;
+	uint8_t: 0;
+	uint8_t b: 4;
+};
+#pragma pack(push, 2)
+struct within {
+	union {
+		uint64_t a: 39;
+	};
+	uint16_t b;
+};
+#pragma pack(pop)
+struct __attribute__((packed, aligned(8))) loose {
+	union {
+		uint64_t a;
+	};
+	uint64_t b;
+};
+struct begun {
+	uint64_t: 40;
+	uint32_t a: 32;
+	uint64_t b __attribute__((packed));
+};
+struct hidden {
+	uint16_t a, b;
+	uint64_t: 20;
+};
+union __attribute__((packed, aligned(2))) either {
+	uint32_t a: 3;
+	uint8_t b[3];
 };
 
 struct pair turned(struct pair s);
@@ -71,6 +120,46 @@ uint64_t of_holder(uint32_t first, struct holder s, uint32_t last)
 uint64_t of_mixed(uint32_t first, struct mixed s, uint32_t last)
 {
 	return first + 10 * s.a + 100 * s.b + 1000 * last;
+}
+
+uint64_t of_nameless(uint32_t first, struct nameless s, uint32_t last)
+{
+	return first + 10 * s.a + 100 * s.b + 1000 * last;
+}
+
+uint64_t of_bits(uint32_t first, struct bits s, uint32_t last)
+{
+	return first + 10 * s.a + 100 * s.b + 1000 * last;
+}
+
+uint32_t of_ended(uint32_t first, struct ended s, uint32_t last)
+{
+	return first + 10 * s.a + 100 * s.b + 1000 * last;
+}
+
+uint32_t of_apart(uint32_t first, struct apart s, uint32_t last)
+{
+	return first + 10 * s.a + 100 * s.b + 1000 * last;
+}
+
+uint64_t of_within(uint32_t first, struct within s, uint32_t last)
+{
+	return first + 10 * s.a + 100 * s.b + 1000 * last;
+}
+
+uint64_t of_loose(uint32_t first, struct loose s, uint32_t last)
+{
+	return first + 10 * s.a + 100 * s.b + 1000 * last;
+}
+
+uint64_t of_begun(uint32_t first, struct begun s, uint32_t last)
+{
+	return first + 10 * s.a + 100 * s.b + 1000 * last;
+}
+
+uint32_t of_either(uint32_t first, union either s, uint32_t last)
+{
+	return first + 10 * s.a + 300 + 1000 * last;
 }
 
 uint64_t of_own(uint32_t first, struct own s, uint32_t last)
@@ -129,6 +218,11 @@ uint32_t behind(uint32_t a, uint32_t b, uint32_t c, uint32_t d, uint32_t e, uint
 	return a + b + c + d + e + f + g + 10 * s.a + 100 * s.b + 1000 * last;
 }
 
+uint32_t misplaced(const uint8_t *bytes, const pair_far *far, const pair_far *const *row)
+{
+	return (uintptr_t)far % 32 + (uintptr_t)row[0] % 32 + (uintptr_t)row[1] % 32 + bytes[0];
+}
+
 struct pair made(uint32_t first, struct pair s)
 {
 	return (struct pair){s.b + first, s.a};
@@ -144,4 +238,9 @@ uint32_t asks(uint32_t a, uint32_t b)
 uint32_t calls(uint32_t (*f)(uint32_t first, struct pair s, uint32_t last))
 {
 	return f(1, (struct pair){2, 3}, 4);
+}
+
+uint32_t of_hidden(uint32_t first, struct hidden s, uint32_t last)
+{
+	return first + 10 * s.a + 100 * s.b + 1000 * last;
 }
