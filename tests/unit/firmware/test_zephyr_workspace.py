@@ -51,7 +51,7 @@ def test_zephyr_base_wins_over_all(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_zephyr_base_in_a_workspace_has_its_topdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also by a symbolic link, from which Zephyr's own relative paths would lead elsewhere."""
+    """A symbolic link leads there, too: the relative paths of Zephyr's build would lead elsewhere from it."""
     base = make_workspace(tmp_path / "ws")
     (tmp_path / "link").symlink_to(base)
     for named in (base, tmp_path / "link"):
