@@ -31,6 +31,7 @@ GIVEN = {
     "of_apart": PAIR,
     "of_within": PAIR,
     "of_loose": PAIR,
+    "of_moved": PAIR,
     "of_begun": PAIR,
     "of_either": PAIR[:1],
 }

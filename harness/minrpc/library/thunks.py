@@ -424,18 +424,23 @@ class TypeNames:
         bit, unit = 0, self._unit(record, alignments, whole)
         for index, (field, due) in enumerate(zip(record.fields, alignments, strict=True)):
             first = field.offset * 8 if field.bits is None else field.first_bit
-            if record.kind == "struct" and _rounded(bit, 8 * due if field.bits is None else 1) != first:
+            own = self._alignment(_bare(field.type))
+            attribute = f"packed, aligned({due})" if due < own else f"aligned({due})" if due > own else ""
+            if field.bits is not None:
+                due, attribute = 1, "packed"
+                if own <= whole and _crosses(field, bit) and _rounded(bit, 8 * own) == first:
+                    # The compiler's own gap, which is no bits without a name: on x86-64 calls differ by them.
+                    due, attribute = 8 * own, f"packed, aligned({own})"
+            if record.kind == "struct" and _rounded(bit, 8 * due if field.bits is None else due) != first:
                 yield from _gap(bit, first, unit)
-            if field.bits is None:
-                own = self._alignment(_bare(field.type))
-                attribute = (
-                    f" __attribute__(({'packed, ' * (due < own)}aligned({due})))" if due != own else ""
-                )
-                yield self._member(field.type, f"m{index}") + attribute
-                bit = max(bit, first + size_of(field.type) * 8)
-            else:
-                yield f"{self.spell(field.type)} m{index} : {field.bits} __attribute__((packed))"
-                bit = max(bit, first + field.bits)
+            bits = size_of(field.type) * 8 if field.bits is None else field.bits
+            bit = max(bit, first + bits)
+            width = "" if field.bits is None else f" : {bits}"
+            yield (
+                self._member(field.type, f"m{index}")
+                + width
+                + f" __attribute__(({attribute}))" * bool(attribute)
+            )
         if record.kind == "struct" and _rounded(bit, 8 * whole) != 8 * record.size:
             yield from _gap(bit, 8 * record.size, unit)
 
@@ -478,9 +483,7 @@ class TypeNames:
             return field.alignment
         due = self._alignment(field.type)
         if field.bits is not None:
-            unit = 8 * size_of(field.type)
-            crosses = field.first_bit // unit != (field.first_bit + field.bits - 1) // unit
-            return 1 if due > limit or record.size % due or crosses else due
+            return 1 if due > limit or record.size % due or _crosses(field, field.first_bit) else due
         if record.limit and record.alignment:
             limit = min([limit, *self._packed(record)])
         while record.limit and (due > limit or field.offset % due or record.size % due):
@@ -517,6 +520,12 @@ def _bare(ctype: CType) -> CType:
     """The type as its spelling has it: without alignments of typedefs."""
     stripped = strip(ctype)
     return replace(stripped, element=_bare(stripped.element)) if isinstance(stripped, ArrayType) else stripped
+
+
+def _crosses(field: Field, first: int) -> bool:
+    """True if a bit-field from this bit on would lie in two objects of its type."""
+    unit = 8 * size_of(field.type)
+    return field.bits is not None and first // unit != (first + field.bits - 1) // unit
 
 
 def _gap(begin: int, end: int, unit: str) -> Iterable[str]:

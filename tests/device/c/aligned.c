@@ -90,6 +90,10 @@ struct begun {
 	uint32_t a: 32;
 	uint64_t b __attribute__((packed));
 };
+struct moved {
+	float a;
+	uint64_t b: 47;
+};
 struct hidden {
 	uint16_t a, b;
 	uint64_t: 20;
@@ -155,6 +159,11 @@ uint64_t of_loose(uint32_t first, struct loose s, uint32_t last)
 uint64_t of_begun(uint32_t first, struct begun s, uint32_t last)
 {
 	return first + 10 * s.a + 100 * s.b + 1000 * last;
+}
+
+uint64_t of_moved(uint32_t first, struct moved s, uint32_t last)
+{
+	return first + 10 * (uint32_t)s.a + 100 * s.b + 1000 * last;
 }
 
 uint32_t of_either(uint32_t first, union either s, uint32_t last)
