@@ -1,106 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random prototypes: a call by types from debug information and a thunk, compared with the same call in C.
-
-ctypes only hands over addresses: libffi passes some structs wrong (an int64 and a float, after other
-arguments).
-"""
+"""Calls by types from debug information and a thunk, in this process; tests/fuzz calls random functions."""
 
 from __future__ import annotations
 
 import copy
-import ctypes
 import subprocess
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import numpy as np
 import pytest
-from minrpc import Address, StructValue
+from minrpc import Address
 from minrpc.program.c_types import Pointer, Scalar
 
 from .host_library import HostLibrary
 from .literals import check_literals, functions, random_literal
-from .prototypes import (
-    Call,
-    Program,
-    Prototype,
-    random_array,
-    random_members,
-    random_program,
-    random_scalar,
-    scalar_class,
-)
-
-
-@pytest.mark.parametrize("flags", [pytest.param(("-O0",), marks=pytest.mark.slow), ("-O2",)], ids=" ".join)
-@pytest.mark.parametrize("seed", [0, *(pytest.param(index, marks=pytest.mark.slow) for index in range(1, 5))])
-def test_random_prototypes_agree_with_calls_in_c(seed: int, flags: tuple[str, ...], tmp_path: Path) -> None:
-    random = Random(seed)
-    program = random_program(random, 100 if seed else 50)
-    library = HostLibrary(program.source() + program.references(), tmp_path, flags)
-    for function in program.functions:
-        assert not library.functions[function.name].unsupported
-        check_call(program, function, library, random)
-
-
-def check_call(program: Program, function: Prototype, library: HostLibrary, random: Random) -> None:
-    """Compares a call both ways: the result, and all written bytes."""
-    ours: list[Any] = []
-    theirs: list[Any] = []
-    for parameter in function.parameters:
-        mine, reference = _argument(program, parameter, library, random)
-        ours.append(mine)
-        theirs.append(reference)
-    returned = _result_class(program, function.result)()
-    addresses = (ctypes.c_void_p * (len(theirs) + 1))(*(ctypes.addressof(value) for value in theirs))
-    getattr(library.library, f"call_{function.name}")(addresses, ctypes.byref(returned))
-    expected = returned.value if hasattr(returned, "value") else returned
-    result = library.call(function.name, *ours)
-    _same(program, function.result, result, expected)
-    for parameter, mine, reference in zip(function.parameters, ours, theirs, strict=True):
-        if parameter.kind.endswith("array"):
-            np.testing.assert_array_equal(mine, np.ctypeslib.as_array(reference))
-        elif parameter.struct:
-            _same(program, parameter, mine, reference)
-
-
-def _argument(program: Program, call: Call, library: HostLibrary, random: Random) -> tuple[Any, Any]:
-    if call.struct:
-        values = random_members(random, call.struct)
-        kind = program.classes[call.struct.name]
-        plain = {
-            name: (type(getattr(kind(), name))(*value) if isinstance(value, np.ndarray) else value)
-            for name, value in values.items()
-        }
-        return library.struct(call.struct.name, **values), kind(**plain)
-    if call.kind.endswith("array"):
-        values_ = random_array(random, call.ctype)
-        return values_, (scalar_class(call.ctype) * len(values_))(*values_.tolist())
-    value = random_scalar(random, call.ctype)
-    return value, scalar_class(call.ctype)(value)
-
-
-def _result_class(program: Program, result: Call | None) -> Any:  # noqa: ANN401 - a class of ctypes
-    if result is None:
-        return ctypes.c_int
-    return program.classes[result.struct.name] if result.struct else scalar_class(result.ctype)
-
-
-def _same(program: Program, call: Call | None, mine: object, reference: Any) -> None:  # noqa: ANN401 - of ctypes
-    if call is None:
-        assert mine is None
-        return
-    if call.struct is None:
-        assert mine == reference
-        return
-    assert isinstance(mine, StructValue)
-    for name, _, count, _ in call.struct.members:
-        expected = getattr(reference, name)
-        if count:
-            np.testing.assert_array_equal(getattr(mine, name), np.array(list(expected)))
-        else:
-            assert getattr(mine, name) == expected
 
 
 @pytest.mark.parametrize("flags", [pytest.param(("-O0",), marks=pytest.mark.slow), ("-O2",)], ids=" ".join)
