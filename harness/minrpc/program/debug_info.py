@@ -254,7 +254,8 @@ class _Unit:
                 tags.append((name, ctype))
                 continue
             typedefs[name] = ctype
-            if isinstance(record, RecordType) and not (record.tag or record.alias):
+            # Clang has the typedef of a typedef before the other.
+            if isinstance(record, RecordType) and not (record.tag or record.alias) and _names(ctype, record):
                 record.alias = name
         for name, ctype in tags:
             other = strip(typedefs.get(name, ctype))
@@ -467,6 +468,14 @@ def _code_of(die: DIE) -> tuple[int, int]:
     """Begin and end of the code of an entry with DW_AT_low_pc."""
     begin, high = die.attributes["DW_AT_low_pc"].value, die.attributes["DW_AT_high_pc"]
     return begin, high.value if high.form == "DW_FORM_addr" else begin + high.value
+
+
+def _names(ctype: CType, record: RecordType) -> bool:
+    """True if a typedef stands for the struct itself, not for another typedef."""
+    inner = ctype.type if isinstance(ctype, Typedef) else ctype
+    while isinstance(inner, Qualified):
+        inner = inner.type
+    return inner is record
 
 
 def _text(attribute: Any) -> str:  # noqa: ANN401 - pyelftools has no types

@@ -7,10 +7,11 @@ compiler tells the alignments, in an object with a section of numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
+from minrpc.errors import CompileError
 from minrpc.program.c_types import (
     UNKNOWN,
     ArrayType,
@@ -57,16 +58,33 @@ def ask_alignments(read: Declarations, source: str, word: int, answer: Callable[
                 found.setdefault((id(asked.record), asked.number), asked)
     if not found:
         return
-    numbers = ", ".join(f"__alignof__({item.expression or 'char[64]'})" for item in found.values())
-    place = f'__attribute__((used, section("{SECTION}")))'
-    text = f'#include "{source}"\n{place} const unsigned char minrpc_alignments[] = {{{numbers}}};\n'
-    for (record, number, expression), alignment in zip(found.values(), answer(text), strict=True):
+    told = _told(list(found.values()), source, answer)
+    for (record, number, expression), alignment in zip(found.values(), told, strict=True):
         if number is None:
             record.limit = alignment if expression else UNKNOWN
             continue
         fields = list(record.fields)
         fields[number] = replace(fields[number], alignment=alignment)
         record.fields = tuple(fields)
+
+
+def _told(asked: Sequence[_Asked], source: str, answer: Callable[[str], bytes]) -> bytes:
+    """The alignments. Raises CompileError."""
+    numbers = ", ".join(f"__alignof__({item.expression or 'char[64]'})" for item in asked)
+    place = f'__attribute__((used, section("{SECTION}")))'
+    try:
+        return answer(
+            f'#include "{source}"\n{place} const unsigned char minrpc_alignments[] = {{{numbers}}};\n'
+        )
+    except CompileError:
+        (record, number, _), *others = asked
+        if others:
+            half = len(asked) // 2
+            return _told(asked[:half], source, answer) + _told(asked[half:], source, answer)
+        if number is None:
+            raise
+        # Clang tells a bit-field of its type's whole width as a member of this type.
+        return bytes([alignment_of(record.fields[number].type)])
 
 
 def _is_plain(record: RecordType) -> bool:
