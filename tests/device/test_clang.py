@@ -21,6 +21,7 @@ SAME = (
     "interrupts",
     "fakes",
     "partner",
+    "firmware_functions",
 )
 # Static and inline functions, which Clang leaves out; flags in debug information; a type's name by GCC.
 GCC_ALONE = "static or inline or somebody_else or that_a_parameter_sizes"

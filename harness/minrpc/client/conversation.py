@@ -82,10 +82,14 @@ class FunctionOnHost(Protocol):
         ...
 
 
+ALL: Final = 1 << 64
+"""The size of all memory."""
+
+
 class HeldCopies(Protocol):
     """Protocol: copies of the device's memory that the function in Python has as values, and may change."""
 
-    def send(self, address: int, size: int, /) -> None:
+    def send(self, address: int = 0, size: int = ALL, /) -> None:
         """Write changed bytes of the copies that have bytes there in common."""
 
     def changed(self, address: int, data: bytes, /) -> None:
@@ -93,9 +97,6 @@ class HeldCopies(Protocol):
 
     def take_again(self) -> None:
         """Read what a function of the device may have written."""
-
-
-_ALL: Final = 1 << 64
 
 
 class Conversation:
@@ -217,7 +218,7 @@ class Conversation:
         """
         self._require_callable(name, len(arguments))
         for held in self._copies():
-            held.send(0, _ALL)
+            held.send()
         data = b"".join(map(_argument, arguments))
         body = self._send(_COMMAND.pack(_CALL, len(data), thunk) + data)
         question = self._question(body)

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from minrpc.client.conversation import Conversation
+from minrpc.client.conversation import ALL, Conversation
 from minrpc.errors import DialectError
 from minrpc.library.further_arguments import Further, further, takes_format
 from minrpc.library.pointer_types import Callback, device_address, require_fits
@@ -258,7 +258,7 @@ class FakeFunction:
             raise AssertionError(
                 f"{self.name} is called again, call {len(self.calls)}: its results have ended"
             ) from None
-        arguments.send(0, 1 << 64)
+        arguments.send()
         conversation.held = None
         return self._result(conversation, value, numbers)
 
@@ -367,7 +367,7 @@ class _Arguments:
             return value.tobytes() if value.itemsize == 1 and value.dtype.kind in "iu" else value
         return value
 
-    def send(self, address: int, size: int) -> None:
+    def send(self, address: int = 0, size: int = ALL, /) -> None:
         """Write the elements of arrays and the bytes of structs that Python changed; see `HeldCopies`."""
         name, callback = self._conversation.name, self._pointers.callback
         for begin, data, storage in self._copies:

@@ -28,6 +28,7 @@ from minrpc.program.c_types import (
     Typedef,
     Void,
     declaration,
+    rounded,
     size_of,
     strip,
 )
@@ -361,6 +362,7 @@ class TypeNames:
         self.definitions: list[str] = []
         self._limits = limits
         self._records: dict[int, str] = {}
+        self._layouts: dict[int, tuple[RecordType, Sequence[int], int]] = {}
 
     def spell(self, ctype: CType) -> str:
         """The type's name. Raises LayoutError for a struct that can't be declared in C."""
@@ -386,7 +388,7 @@ class TypeNames:
         bits without a name or by its declaration: GCC does not tell by which, and calls differ."""
         spelled, record = self.spell(ctype), strip(ctype)
         if isinstance(record, RecordType) and (record.kind, record.size) == ("struct", 8):
-            used = sum(field.bits or 8 * size_of(field.type) for field in record.fields)
+            used = sum(field.width for field in record.fields)
             if used < 64 and "long" in self._unit(record, *self._layout(record)):
                 raise LayoutError(
                     f"{declaration(record)} may be aligned by bits without a name: give it members of 8 bytes"
@@ -423,25 +425,26 @@ class TypeNames:
         """The members, each at its bit, with bits without a name where the compiler would leave no gap."""
         bit, unit = 0, self._unit(record, alignments, whole)
         for index, (field, due) in enumerate(zip(record.fields, alignments, strict=True)):
-            first = field.offset * 8 if field.bits is None else field.first_bit
             own = self._alignment(_bare(field.type))
             attribute = f"packed, aligned({due})" if due < own else f"aligned({due})" if due > own else ""
             if field.bits is not None:
                 due, attribute = 1, "packed"
-                if own <= whole and _crosses(field, bit) and _rounded(bit, 8 * own) == first:
+                if own <= whole and _crosses(field, bit) and rounded(bit, 8 * own) == field.begin:
                     # The compiler's own gap, which is no bits without a name: on x86-64 calls differ by them.
                     due, attribute = 8 * own, f"packed, aligned({own})"
-            if record.kind == "struct" and _rounded(bit, 8 * due if field.bits is None else due) != first:
-                yield from _gap(bit, first, unit)
-            bits = size_of(field.type) * 8 if field.bits is None else field.bits
-            bit = max(bit, first + bits)
-            width = "" if field.bits is None else f" : {bits}"
+            if (
+                record.kind == "struct"
+                and rounded(bit, 8 * due if field.bits is None else due) != field.begin
+            ):
+                yield from _gap(bit, field.begin, unit)
+            bit = max(bit, field.begin + field.width)
+            width = "" if field.bits is None else f" : {field.bits}"
             yield (
                 self._member(field.type, f"m{index}")
                 + width
                 + f" __attribute__(({attribute}))" * bool(attribute)
             )
-        if record.kind == "struct" and _rounded(bit, 8 * whole) != 8 * record.size:
+        if record.kind == "struct" and rounded(bit, 8 * whole) != 8 * record.size:
             yield from _gap(bit, 8 * record.size, unit)
 
     def _unit(self, record: RecordType, alignments: Sequence[int], whole: int) -> str:
@@ -461,6 +464,11 @@ class TypeNames:
 
     def _layout(self, record: RecordType) -> tuple[Sequence[int], int]:
         """The alignments of the members, a bit-field's as 1, and of the whole. Raises LayoutError."""
+        if id(record) not in self._layouts:
+            self._layouts[id(record)] = (record, *self._laid_out(record))
+        return self._layouts[id(record)][1:]
+
+    def _laid_out(self, record: RecordType) -> tuple[Sequence[int], int]:
         for packed in [False] if record.limit else [False, True]:
             limit = record.limit and (record.alignment or record.limit)
             limit = limit or (1 if packed else _NO_LIMIT)
@@ -538,19 +546,14 @@ def _fits(record: RecordType, alignments: Sequence[int], whole: int) -> bool:
     """True if each member can be at its offset with its alignment; bits without a name may be before it."""
     at = 0
     for field, due in zip(record.fields, alignments, strict=True):
-        first = field.offset * 8 if field.bits is None else field.first_bit
-        aligned = field.bits is not None or first % (8 * due) == 0
-        if not aligned or (record.kind == "struct" and first < at):
+        aligned = field.bits is not None or field.begin % (8 * due) == 0
+        if not aligned or (record.kind == "struct" and field.begin < at):
             return False
-        at = max(at, first + (size_of(field.type) * 8 if field.bits is None else field.bits))
-    least = _rounded(at, 8 * whole)
+        at = max(at, field.begin + field.width)
+    least = rounded(at, 8 * whole)
     return record.size % whole == 0 and (
         least == 8 * record.size or (record.kind == "struct" and at <= 8 * record.size)
     )
-
-
-def _rounded(at: int, alignment: int) -> int:
-    return -(-at // max(alignment, 1)) * max(alignment, 1)
 
 
 def _integer(size: int, signed: bool) -> str:

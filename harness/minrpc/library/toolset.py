@@ -11,7 +11,7 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -216,7 +216,6 @@ def toolset_by(elf: Path) -> Toolset:
     return Toolset(debian_compiler(arch), (*flags, *specs), (), elf)
 
 
-@cache
 def is_clang(compiler: str) -> bool:
     """True if the compiler is Clang, also by another name: cc."""
     return "clang" in Path(os.path.realpath(shutil.which(compiler) or compiler)).name

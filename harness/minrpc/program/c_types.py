@@ -85,6 +85,16 @@ class Field:
     first_bit: int = 0
     alignment: int = 0
 
+    @property
+    def begin(self) -> int:
+        """Its first bit's number, of any member."""
+        return 8 * self.offset if self.bits is None else self.first_bit
+
+    @property
+    def width(self) -> int:
+        """Its number of bits, of any member."""
+        return 8 * size_of(self.type) if self.bits is None else self.bits
+
 
 @dataclass(eq=False, slots=True)
 class RecordType:
@@ -310,6 +320,11 @@ def is_const(ctype: CType) -> bool:
                 ctype = inner
             case _:
                 return False
+
+
+def rounded(at: int, alignment: int) -> int:
+    """The first multiple of the alignment from `at` on."""
+    return -(-at // alignment) * alignment
 
 
 def size_of(ctype: CType) -> int:

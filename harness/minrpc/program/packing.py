@@ -24,6 +24,7 @@ from minrpc.program.c_types import (
     Typedef,
     alignment_of,
     declaration,
+    rounded,
     size_of,
     strip,
 )
@@ -96,13 +97,13 @@ def _is_plain(record: RecordType) -> bool:
         ours = (
             field.bits is None
             and not field.alignment
-            and (record.kind == "union" or -(-at // due) * due == field.offset)
+            and (record.kind == "union" or rounded(at, due) == field.offset)
         )
         if not ours or (isinstance(inner, RecordType) and not _is_plain(inner)):
             return False
         at = max(at, field.offset + size_of(field.type))
     due = alignment_of(record)
-    return not record.alignment and -(-at // due) * due == record.size
+    return not record.alignment and rounded(at, due) == record.size
 
 
 def _by_value(functions: Iterable[FunctionType]) -> Iterator[CType]:

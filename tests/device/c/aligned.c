@@ -111,54 +111,31 @@ uint64_t ms_of(uint32_t first, struct stamp s)
 	return s.ms + first;
 }
 
-uint64_t of_pragma(uint32_t first, struct by_pragma s, uint32_t last)
-{
-	return first + 10 * s.a + 100 * s.b + 1000 * last;
-}
+/* A function with a struct between numbers: it tells which bytes arrived. */
+#define SUM_OF(name, type, result)                                                                 \
+	result of_##name(uint32_t first, type s, uint32_t last)                                    \
+	{                                                                                          \
+		return first + 10 * s.a + 100 * s.b + 1000 * last;                                 \
+	}
+
+SUM_OF(pragma, struct by_pragma, uint64_t)
+SUM_OF(mixed, struct mixed, uint64_t)
+SUM_OF(nameless, struct nameless, uint64_t)
+SUM_OF(bits, struct bits, uint64_t)
+SUM_OF(ended, struct ended, uint32_t)
+SUM_OF(apart, struct apart, uint32_t)
+SUM_OF(within, struct within, uint64_t)
+SUM_OF(loose, struct loose, uint64_t)
+SUM_OF(begun, struct begun, uint64_t)
+SUM_OF(own, struct own, uint64_t)
+SUM_OF(pair, struct pair, uint32_t)
+SUM_OF(whole, struct whole, uint32_t)
+SUM_OF(type, struct by_type, uint32_t)
+SUM_OF(hidden, struct hidden, uint32_t)
 
 uint64_t of_holder(uint32_t first, struct holder s, uint32_t last)
 {
 	return first + 10 * s.stamp.ms + 100 * s.plain + 1000 * last;
-}
-
-uint64_t of_mixed(uint32_t first, struct mixed s, uint32_t last)
-{
-	return first + 10 * s.a + 100 * s.b + 1000 * last;
-}
-
-uint64_t of_nameless(uint32_t first, struct nameless s, uint32_t last)
-{
-	return first + 10 * s.a + 100 * s.b + 1000 * last;
-}
-
-uint64_t of_bits(uint32_t first, struct bits s, uint32_t last)
-{
-	return first + 10 * s.a + 100 * s.b + 1000 * last;
-}
-
-uint32_t of_ended(uint32_t first, struct ended s, uint32_t last)
-{
-	return first + 10 * s.a + 100 * s.b + 1000 * last;
-}
-
-uint32_t of_apart(uint32_t first, struct apart s, uint32_t last)
-{
-	return first + 10 * s.a + 100 * s.b + 1000 * last;
-}
-
-uint64_t of_within(uint32_t first, struct within s, uint32_t last)
-{
-	return first + 10 * s.a + 100 * s.b + 1000 * last;
-}
-
-uint64_t of_loose(uint32_t first, struct loose s, uint32_t last)
-{
-	return first + 10 * s.a + 100 * s.b + 1000 * last;
-}
-
-uint64_t of_begun(uint32_t first, struct begun s, uint32_t last)
-{
-	return first + 10 * s.a + 100 * s.b + 1000 * last;
 }
 
 uint64_t of_moved(uint32_t first, struct moved s, uint32_t last)
@@ -171,11 +148,6 @@ uint32_t of_either(uint32_t first, union either s, uint32_t last)
 	return first + 10 * s.a + 300 + 1000 * last;
 }
 
-uint64_t of_own(uint32_t first, struct own s, uint32_t last)
-{
-	return first + 10 * s.a + 100 * s.b + 1000 * last;
-}
-
 struct stamp later_by(uint32_t by, struct stamp s)
 {
 	return later(by, s);
@@ -184,21 +156,6 @@ struct stamp later_by(uint32_t by, struct stamp s)
 uint64_t called(uint64_t (*f)(uint32_t first, struct stamp s), uint64_t ms)
 {
 	return f(1, (struct stamp){ms});
-}
-
-uint32_t of_pair(uint32_t first, struct pair s, uint32_t last)
-{
-	return first + 10 * s.a + 100 * s.b + 1000 * last;
-}
-
-uint32_t of_whole(uint32_t first, struct whole s, uint32_t last)
-{
-	return first + 10 * s.a + 100 * s.b + 1000 * last;
-}
-
-uint32_t of_type(uint32_t first, struct by_type s, uint32_t last)
-{
-	return first + 10 * s.a + 100 * s.b + 1000 * last;
 }
 
 uint32_t of_inner(uint32_t first, struct inner s, uint32_t last)
@@ -247,9 +204,4 @@ uint32_t asks(uint32_t a, uint32_t b)
 uint32_t calls(uint32_t (*f)(uint32_t first, struct pair s, uint32_t last))
 {
 	return f(1, (struct pair){2, 3}, 4);
-}
-
-uint32_t of_hidden(uint32_t first, struct hidden s, uint32_t last)
-{
-	return first + 10 * s.a + 100 * s.b + 1000 * last;
 }
