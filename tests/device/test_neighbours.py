@@ -11,7 +11,6 @@ from minrpc import Device, Firmware, connect, measure, start
 from minrpc.running import all_counters
 
 CLEAR = "void clear(unsigned char *to, int n)\n{\n\tfor (int i = 0; i < n; i++) {\n\t\tto[i] = 0;\n\t}\n}\n"
-CYCLES = "inclusive cycles"
 EDITS = (
     "int unrelated(int a) { return a + 1; }\n",
     "int unrelated(int a) { return a * a * a + 7; }\n",
@@ -46,12 +45,10 @@ def test_ten_unrelated_edits_change_no_figure(image: Firmware, tmp_path: Path) -
         if "code_loading" not in device.info().options:
             pytest.skip("its firmware takes no code")
         alone = figures(device, CLEAR, tmp_path)
-        ticks, cycles = alone.pop("ticks"), alone.pop(CYCLES, 0)
+        ticks = alone.pop("ticks")
         for number, edit in enumerate(EDITS):
             source = CLEAR + edit if number % 2 else edit + CLEAR
             changed = figures(device, source, tmp_path)
             # The clock's phase at the batch's begin is a tick, of 10 calls.
             assert changed.pop("ticks") == pytest.approx(ticks, abs=0.11), edit
-            # 100 calls. A clock interrupt hides the refill, 3 cycles or fewer, of the branch before it.
-            assert changed.pop(CYCLES, 0) == pytest.approx(cycles, abs=0.03), edit
             assert changed == alone, edit

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from minrpc import Firmware, Profile, connect, counters_for, library_of, profile_call, start
 from minrpc.counters import Counts
 from minrpc.counters.image import Image
 from minrpc.counters.packed_code import packed_function_code
-from minrpc.counters.profile import CALLING, INTERRUPTS
+from minrpc.counters.profile import CALLING, INTERRUPTS, Unit
+from minrpc.cycles import load_core
 
 ROUNDS = 1000
 
@@ -116,17 +118,23 @@ STORM = Path(__file__).parent / "c" / "storm.c"
 NAMED_LIKE_INTERRUPTS = ("trapezoid", "misread_count", "exchange_all")
 
 
-def test_interrupts_are_what_an_exception_entered_whatever_functions_are_called(image: Firmware) -> None:
+@pytest.mark.parametrize("unit", get_args(Unit))
+def test_interrupts_are_what_an_exception_entered_whatever_functions_are_called(
+    image: Firmware, unit: Unit
+) -> None:
     """Interrupts at all places of calls, returns and tables of jumps change no other function's row."""
+    core = image.target.platform.core
+    if unit == "cycles" and not core:
+        pytest.skip("no core with a table stands for this platform")
     with (
-        counters_for(image.elf, flow=True) as counters,
+        counters_for(image.elf, flow=True, core=load_core(core) if core else None) as counters,
         start(image, counters=counters) as running,
         connect(running) as device,
     ):
         if "code_loading" not in device.info().options:
             pytest.skip("its firmware takes no code")
         lib = library_of(device.load(STORM, flags=["-O2"]))
-        quiet, stormy = (profile_call(lib, counters, "storm", [500, period]) for period in (0, 331))
+        quiet, stormy = (profile_call(lib, counters, "storm", [500, period], unit) for period in (0, 331))
     calm = {row.name: (row.own, row.calls) for row in quiet.functions}
     assert all(calm[name][1] > 100 for name in NAMED_LIKE_INTERRUPTS)
     if counters.image.machine != "EM_RISCV" and "mps2" not in running.name:

@@ -31,7 +31,7 @@ from minrpc.cycles.operands import CLASSES
 from minrpc.errors import ConfigurationError, HarnessError
 from minrpc.program.compiler import attributes_of
 
-_LAYOUT: Final = 10
+_LAYOUT: Final = 11
 _MAX_EDGES: Final = 16
 _MAX_REGIONS: Final = 16
 _MAX_OPERATIONS: Final = 8

@@ -21,7 +21,7 @@ __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 
 /* ------------------------------------------------------------- shared memory */
 
-#define LAYOUT          10U
+#define LAYOUT          11U
 #define MAX_EDGES       16U
 #define MAX_REGIONS     16U
 #define MAX_OPERATIONS  8U
@@ -121,11 +121,13 @@ enum passage {
 	AS_WRITTEN, /* the next instruction, or a target of the last instruction */
 	INTO_EXCEPTION,
 	OUT_OF_EXCEPTION,
+	AFTER_EXCEPTION, /* as written, but an exception came between */
 };
 
 /*
  * Execution went from a block, of which it had executed the first `size` bytes, to the start of
- * another, while the function of `node` was active.
+ * another, while the function of `node` was active. The instructions of a block that an exception
+ * interrupted belong to the way into the exception, and not to the way after it.
  */
 struct edge {
 	uint32_t from; /* numbers of blocks */
@@ -396,8 +398,10 @@ static struct frame {
 	uint32_t function;
 	uint64_t returns_to; /* 0: it was not called, but reached by a jump or an interrupt */
 	uint64_t returns;    /* return address of the innermost called function, up to this frame */
-	struct frame *interrupt;  /* the innermost active exception, up to this frame */
-	struct leave interrupted; /* of an exception: the way out of the interrupted block */
+	struct frame *interrupt; /* the innermost active exception, up to this frame */
+	/* The block that the exception interrupted, and the way out of that block. */
+	struct block *left;
+	struct leave interrupted;
 } stack[DEPTH + 1U] = {{.function = NO_FUNCTION}};
 
 static struct frame *active = stack; /* the last frame; stack[0] is unused */
@@ -493,14 +497,15 @@ static inline void push(struct block *block, uint64_t returns_to)
 	(void)enter(block->node, block->function, returns_to);
 }
 
-/* Notes an exception after `from`. */
-static void push_exception(const struct leave *from, struct block *block)
+/* Notes an exception after `left`, which execution left by `from`. */
+static void push_exception(struct block *left, const struct leave *from, struct block *block)
 {
 	struct leave interrupted = *from;
 	uint32_t parent = (uint32_t)(active->node - node_at(0U));
 
 	if (enter(node_at(child_of(parent, block->function, 1U)), block->function, 0U)) {
 		active->interrupt = active;
+		active->left = left;
 		active->interrupted = interrupted;
 	}
 }
@@ -570,19 +575,21 @@ static bool ends_exception(const struct leave *from, const struct block *block)
 	return true;
 }
 
-/* Notes the way to `block`: a call, a return, an exception, or another jump. */
-static __attribute__((noinline)) void change_function(const struct leave *from, struct block *block)
+/* Notes the way from `left` to `block`: a call, a return, an exception, or another jump. */
+static __attribute__((noinline)) void change_function(struct block *left, const struct leave *from,
+						      struct block *block)
 {
 	struct leave interrupted;
 
 	note_executed();
 	if (ends_exception(from, block)) {
 		interrupted = active->interrupt->interrupted;
+		left = active->interrupt->left;
 		active = active->interrupt - 1;
 		from = &interrupted;
 	}
 	if (is_exception(from, block)) {
-		push_exception(from, block);
+		push_exception(left, from, block);
 	} else if (block->entry && (from->how == CALL || from->how == CALL_ANYWHERE) &&
 		   block->start != from->end) {
 		push(block, from->end);
@@ -673,14 +680,11 @@ static void note_taken(struct exit *exit)
 	exits[exit_count++] = exit;
 }
 
-/* Notes that execution goes from `from`, which ended by `leave`, to `to`. */
-static inline __attribute__((always_inline)) void
-take_edge(struct block *from, const struct leave *leave, const struct block *to, bool exception)
+static inline __attribute__((always_inline)) void take_passage(struct block *from,
+							       const struct leave *leave,
+							       const struct block *to,
+							       enum passage passage)
 {
-	enum passage passage = exception ? INTO_EXCEPTION
-			       : active->interrupt != NULL && ends_exception(leave, to)
-				       ? OUT_OF_EXCEPTION
-				       : AS_WRITTEN;
 	uint32_t size = (uint32_t)(leave->end - from->start);
 	uint64_t way = way_of(size, passage);
 	struct exit *exit = from->exits;
@@ -698,6 +702,35 @@ take_edge(struct block *from, const struct leave *leave, const struct block *to,
 	}
 	if (exit->times++ == 0U) {
 		note_taken(exit);
+	}
+}
+
+/* Notes that the innermost exception ends, and the interrupted function goes on at `to`. */
+static __attribute__((noinline)) void take_up(const struct block *to)
+{
+	struct frame *handler = active;
+	struct frame *exception = handler->interrupt;
+
+	if (!is_exception(&exception->interrupted, to)) { /* else another exception follows */
+		skipped = 0U;
+		active = exception - 1;
+		take_passage(exception->left, &exception->interrupted, to, AFTER_EXCEPTION);
+		active = handler;
+	}
+}
+
+/* Notes that execution goes from `from`, which ended by `leave`, to `to`. */
+static inline __attribute__((always_inline)) void
+take_edge(struct block *from, const struct leave *leave, const struct block *to, bool exception)
+{
+	enum passage passage = exception ? INTO_EXCEPTION
+			       : active->interrupt != NULL && ends_exception(leave, to)
+				       ? OUT_OF_EXCEPTION
+				       : AS_WRITTEN;
+
+	take_passage(from, leave, to, passage);
+	if (passage == OUT_OF_EXCEPTION) {
+		take_up(to);
 	}
 }
 
@@ -756,13 +789,13 @@ static inline void trace_jump(uint64_t from, uint64_t to)
 	}
 }
 
-static inline __attribute__((always_inline)) void follow(const struct leave *from,
-							 struct block *block, bool exception)
+static inline __attribute__((always_inline)) void
+follow(struct block *left, const struct leave *from, struct block *block, bool exception)
 {
 	/* Most jumps stay within a function. */
 	if (block->function != active->function ||
 	    (from->how >= CALL && from->how != JUMP_ANYWHERE) || exception) {
-		change_function(from, block);
+		change_function(left, from, block);
 	}
 }
 
@@ -782,7 +815,7 @@ static __attribute__((noinline)) void begin_after_a_part(struct block *from, str
 		take_edge(from, &leave, block, is_exception(&leave, block));
 	}
 	if (is_open && looks_at(LOOK_AT_FLOW)) {
-		follow(&leave, block, is_exception(&leave, block));
+		follow(from, &leave, block, is_exception(&leave, block));
 	}
 }
 
@@ -816,7 +849,7 @@ static inline __attribute__((always_inline)) void begin(struct block *block, boo
 			take_edge(from, &from->leave, block, exception);
 		}
 		if (flow) {
-			follow(&from->leave, block, exception);
+			follow(from, &from->leave, block, exception);
 		}
 	}
 	skipped = 0U;

@@ -23,6 +23,9 @@ class Passage(IntEnum):
     """The way to the next instruction, or to a target of the last instruction."""
     INTO_EXCEPTION = 1
     OUT_OF_EXCEPTION = 2
+    AFTER_EXCEPTION = 3
+    """A way as written that an exception interrupted: the instructions of the block that was left belong to
+    the edge into the exception."""
 
 
 class CodeBlock(NamedTuple):
@@ -147,6 +150,8 @@ class CycleModel:
         executed = left.before(left.code[0].start + edge.size)
         last, first = executed.code[-1], entered.code[0]
         way = self._passage(edge, last, first)
+        if edge.passage is Passage.AFTER_EXCEPTION:
+            return [(last.start, way)]
         spans = [
             *zip((item.start for item in executed.code), executed.counted, strict=True),
             (last.start, way),
