@@ -158,6 +158,7 @@ def test_code_that_is_copied_in_pieces(
     filling.free()
 
 
+@pytest.mark.once
 def test_an_empty_list_of_inputs_in_the_cache_is_made_again(device: Device, tmp_path: Path) -> None:
     """A loss of power leaves such files; each later load failed."""
     source = tmp_path / "one.c"
