@@ -131,7 +131,10 @@ class Given:
             return self._made[id(target)]
         if target.parent is not None:
             parent = self._object(target.parent)
-            made = getattr(parent, target.path) if isinstance(target.path, str) else parent[target.path :]
+            if isinstance(target.path, str):
+                made = getattr(parent, target.path)
+            else:  # A slice of a bytearray would be a copy.
+                made = (memoryview(parent) if isinstance(parent, bytearray) else parent)[target.path :]
         elif isinstance(target.kind, Leaf):
             made = self._array(target.kind, list(target.cells))
         elif isinstance(target.kind, Array):
