@@ -214,6 +214,7 @@ static int copy(value *a, int *c, int n, value *r, int *rc, void *resource)
 """
 
 _NO_LIMIT: Final = 1 << 20
+_LONG: Final = "unsigned long long"
 _INTEGERS: Final = {1: "char", 2: "short", 4: "int", 8: "long long", 16: "__int128"}
 
 
@@ -239,7 +240,7 @@ def _checked(function: FunctionDeclaration, limits: AlignmentLimits) -> Function
         names.spell(function.type.result)
         for parameter in function.type.parameters:
             where = parameter.name or "a parameter"
-            names.parameter(parameter.type)
+            names.spell(parameter.type)
     except LayoutError as error:
         return replace(function, unsupported=f"{where}: {error}")
     return function
@@ -304,7 +305,7 @@ def thunk_name(index: int) -> str:
 
 
 def _thunk(index: int, function: FunctionDeclaration, names: TypeNames) -> str:
-    types = [names.parameter(parameter.type) for parameter in function.type.parameters]
+    types = [names.spell(parameter.type) for parameter in function.type.parameters]
     result = function.type.result
     arguments = [
         _argument(at, parameter.type, types[at]) for at, parameter in enumerate(function.type.parameters)
@@ -383,18 +384,6 @@ class TypeNames:
                 return f"__typeof__({self.spell(element)} __attribute__((vector_size({size}))))"
         raise LayoutError(f"{declaration(ctype)} can't be passed by value")
 
-    def parameter(self, ctype: CType) -> str:
-        """The name of a parameter's type. Raises LayoutError, also for a struct of 8 bytes that is aligned by
-        bits without a name or by its declaration: GCC does not tell by which, and calls differ."""
-        spelled, record = self.spell(ctype), strip(ctype)
-        if isinstance(record, RecordType) and (record.kind, record.size) == ("struct", 8):
-            used = sum(field.width for field in record.fields)
-            if used < 64 and "long" in self._unit(record, *self._layout(record)):
-                raise LayoutError(
-                    f"{declaration(record)} may be aligned by bits without a name: give it members of 8 bytes"
-                )
-        return spelled
-
     def _record(self, record: RecordType) -> str:
         known = self._records.get(id(record))
         if known is not None:
@@ -406,7 +395,11 @@ class TypeNames:
                 f"{declaration(record)} has a constructor or destructor: it is not passed as C does"
             )
         alignments, whole = self._layout(record)
-        members = "".join(f"\t{line};\n" for line in self._members(record, alignments, whole))
+        lines = list(self._members(record, alignments, whole))
+        unit = self._unit(record, alignments, whole)
+        if unit == _LONG and not any(line.startswith(f"{unit} :") for line in lines):
+            lines.insert(0, f"{unit} : {int(record.kind == 'union')} __attribute__((packed))")
+        members = "".join(f"\t{line};\n" for line in lines)
         name = f"{record.kind} s{len(self._records)}"
         self._records[id(record)] = name
         attribute = f"__attribute__((aligned({whole}))) " if whole > max([1, *alignments]) else ""
@@ -424,6 +417,7 @@ class TypeNames:
     def _members(self, record: RecordType, alignments: Sequence[int], whole: int) -> Iterable[str]:
         """The members, each at its bit, with bits without a name where the compiler would leave no gap."""
         bit, unit = 0, self._unit(record, alignments, whole)
+        gaps = record.kind == "struct"
         for index, (field, due) in enumerate(zip(record.fields, alignments, strict=True)):
             own = self._alignment(_bare(field.type))
             attribute = f"packed, aligned({due})" if due < own else f"aligned({due})" if due > own else ""
@@ -432,10 +426,8 @@ class TypeNames:
                 if own <= whole and _crosses(field, bit) and rounded(bit, 8 * own) == field.begin:
                     # The compiler's own gap, which is no bits without a name: on x86-64 calls differ by them.
                     due, attribute = 8 * own, f"packed, aligned({own})"
-            if (
-                record.kind == "struct"
-                and rounded(bit, 8 * due if field.bits is None else due) != field.begin
-            ):
+            begin = rounded(bit, 8 * due if field.bits is None else due)
+            if gaps and (begin != field.begin or unit == _LONG):
                 yield from _gap(bit, field.begin, unit)
             bit = max(bit, field.begin + field.width)
             width = "" if field.bits is None else f" : {field.bits}"
@@ -444,16 +436,17 @@ class TypeNames:
                 + width
                 + f" __attribute__(({attribute}))" * bool(attribute)
             )
-        if record.kind == "struct" and rounded(bit, 8 * whole) != 8 * record.size:
+        if gaps and (rounded(bit, 8 * whole) != 8 * record.size or unit == _LONG):
             yield from _gap(bit, 8 * record.size, unit)
 
     def _unit(self, record: RecordType, alignments: Sequence[int], whole: int) -> str:
-        """The type of bits without a name: of 64 bits if nothing else aligns the struct to 8 bytes."""
+        """The type of bits without a name: of 64 bits if nothing else aligns the struct, or the argument, to
+        8 bytes."""
         explained = max(
             [1, *alignments, *(self._alignment(f.type) for f in record.fields if f.bits is not None)]
         )
-        hidden = record.limit and not record.alignment and whole == 8 and explained < 8
-        return "unsigned long long" if hidden else "unsigned int"
+        hidden = record.passed == 8 if record.passed else record.limit and not record.alignment and whole == 8
+        return _LONG if hidden and explained < 8 else "unsigned int"
 
     def _member(self, ctype: CType, name: str) -> str:
         stripped = strip(ctype)
@@ -494,6 +487,8 @@ class TypeNames:
             return 1 if due > limit or record.size % due or _crosses(field, field.first_bit) else due
         if record.limit and record.alignment:
             limit = min([limit, *self._packed(record)])
+        if record.passed == 4:
+            limit = min(limit, 4)
         while record.limit and (due > limit or field.offset % due or record.size % due):
             due //= 2
         return min(due, limit)

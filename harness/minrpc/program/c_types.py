@@ -105,6 +105,7 @@ class RecordType:
     trivial: False for a C++ class that is passed by a hidden reference.
     alignment: in bytes, if its declaration gives it and the compiler tells, else 0.
     limit: if the compiler was asked for its members' alignments, its own, or `UNKNOWN`; else 0.
+    passed: as an argument, its alignment in bytes, if the compiler was asked; else 0.
     """
 
     kind: Literal["struct", "union"]
@@ -115,6 +116,7 @@ class RecordType:
     fields: tuple[Field, ...] = ()
     alignment: int = 0
     limit: int = 0
+    passed: int = 0
     alias: str = ""
 
     @property

@@ -42,6 +42,53 @@ class _Asked(NamedTuple):
     expression: str
 
 
+_ARM_PROLOGUE: Final = """\
+#pragma GCC reset_options
+#pragma clang optimize on
+__attribute__((used)) void minrpc_arguments(void)
+{
+"""
+
+# Where va_arg begins, of arguments at the address 4, which is a multiple of 4 and not of 8. GCC looks also at
+# bits without a name, and at the packing of members without one, which nothing else tells.
+_ARM_ARGUMENT: Final = """\
+{
+__builtin_va_list list;
+*(unsigned *)&list = 4;
+(void)__builtin_va_arg(list, @TYPE@);
+__asm__ volatile(".pushsection @SECTION@, \\"\\", %%progbits\\n.byte %c0\\n.popsection"
+	: : "i"(*(unsigned *)&list - ((sizeof(@TYPE@) + 3) & ~3u)));
+}
+""".replace("@SECTION@", SECTION)
+
+
+def ask_arguments(read: Declarations, source: str, answer: Callable[[str], bytes]) -> None:
+    """Give structs by value the alignments that they have as arguments on Arm.
+
+    read, source: as for `ask_alignments`. answer: as there; it optimizes, so that the number is a constant.
+    Raises CompileError, but not for a struct of a plain layout that can't be asked about.
+    """
+    asked: dict[int, tuple[RecordType, str]] = {}
+    for record, ctype in _named(read):
+        if record.complete and not record.passed:
+            asked.setdefault(id(record), (record, declaration(ctype)))
+    waiting = [list(asked.values())] if asked else []
+    while waiting:
+        several = waiting.pop()
+        questions = "".join(_ARM_ARGUMENT.replace("@TYPE@", name) for _, name in several)
+        try:
+            told = answer(f'#include "{source}"\n{_ARM_PROLOGUE}{questions}}}\n')
+        except CompileError:
+            half = len(several) // 2
+            if half:
+                waiting += [several[:half], several[half:]]
+            elif several[0][0].limit:
+                raise
+            continue
+        for (record, _), alignment in zip(several, told, strict=True):
+            record.passed = alignment
+
+
 def ask_alignments(read: Declarations, source: str, word: int, answer: Callable[[str], bytes]) -> None:
     """Give structs by value, and their members, the alignments that may be other ones than the type's own.
 
@@ -49,12 +96,8 @@ def ask_alignments(read: Declarations, source: str, word: int, answer: Callable[
     smaller ones, in bytes. answer: compiles a source, and gives the bytes of its section `SECTION`.
     """
     found: dict[tuple[int, int | None], _Asked] = {}
-    tables = read.functions, read.declared, read.statics
-    for ctype in _by_value(item.type for table in tables for item in table.values()):
-        record = strip(ctype)
-        assert isinstance(record, RecordType)
-        named = isinstance(ctype, Typedef) or record.tag
-        if named and not record.limit and (alignment_of(ctype) > word or not _is_plain(record)):
+    for record, ctype in _named(read):
+        if not record.limit and (alignment_of(ctype) > word or not _is_plain(record)):
             for asked in _questions(ctype, declaration(ctype), f"(*({declaration(ctype)} *)0)."):
                 found.setdefault((id(asked.record), asked.number), asked)
     if not found:
@@ -67,6 +110,16 @@ def ask_alignments(read: Declarations, source: str, word: int, answer: Callable[
         fields = list(record.fields)
         fields[number] = replace(fields[number], alignment=alignment)
         record.fields = tuple(fields)
+
+
+def _named(read: Declarations) -> Iterator[tuple[RecordType, CType]]:
+    """The structs by value that C can name, each with a type of a parameter or a result."""
+    tables = read.functions, read.declared, read.statics
+    for ctype in _by_value(item.type for table in tables for item in table.values()):
+        record = strip(ctype)
+        assert isinstance(record, RecordType)
+        if isinstance(ctype, Typedef) or record.tag:
+            yield record, ctype
 
 
 def _told(asked: Sequence[_Asked], source: str, answer: Callable[[str], bytes]) -> bytes:

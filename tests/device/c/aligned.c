@@ -98,6 +98,38 @@ struct hidden {
 	uint16_t a, b;
 	uint64_t: 20;
 };
+struct __attribute__((packed, aligned(8))) unnamed {
+	struct {
+		uint64_t a;
+	};
+};
+struct __attribute__((packed)) reserved {
+	uint64_t: 1;
+	uint8_t a: 7;
+	uint32_t b;
+};
+struct __attribute__((packed)) filled {
+	uint8_t a: 5;
+	uint64_t: 3;
+	uint32_t b;
+};
+struct __attribute__((packed)) unfilled {
+	uint32_t a, b;
+	uint8_t c: 5;
+	uint64_t: 3;
+};
+struct separated {
+	uint64_t: 0;
+	uint32_t a, b;
+};
+struct parted {
+	struct separated s;
+	uint32_t a, b;
+};
+union __attribute__((packed)) chosen {
+	uint64_t: 3;
+	uint32_t a;
+};
 union __attribute__((packed, aligned(2))) either {
 	uint32_t a: 3;
 	uint8_t b[3];
@@ -132,6 +164,11 @@ SUM_OF(pair, struct pair, uint32_t)
 SUM_OF(whole, struct whole, uint32_t)
 SUM_OF(type, struct by_type, uint32_t)
 SUM_OF(hidden, struct hidden, uint32_t)
+SUM_OF(reserved, struct reserved, uint32_t)
+SUM_OF(filled, struct filled, uint32_t)
+SUM_OF(unfilled, struct unfilled, uint32_t)
+SUM_OF(separated, struct separated, uint32_t)
+SUM_OF(parted, struct parted, uint32_t)
 
 uint64_t of_holder(uint32_t first, struct holder s, uint32_t last)
 {
@@ -141,6 +178,16 @@ uint64_t of_holder(uint32_t first, struct holder s, uint32_t last)
 uint64_t of_moved(uint32_t first, struct moved s, uint32_t last)
 {
 	return first + 10 * (uint32_t)s.a + 100 * s.b + 1000 * last;
+}
+
+uint64_t of_unnamed(uint32_t first, struct unnamed s, uint32_t last)
+{
+	return first + 10 * s.a + 300 + 1000 * last;
+}
+
+uint32_t of_chosen(uint32_t first, union chosen s, uint32_t last)
+{
+	return first + 10 * s.a + 300 + 1000 * last;
 }
 
 uint32_t of_either(uint32_t first, union either s, uint32_t last)
