@@ -60,6 +60,14 @@ def test_a_struct_on_the_stack_and_as_a_result(aligned: LoadedLibrary) -> None:
     assert aligned["made"](5, PAIR) == aligned.types.pair(8, 2)
 
 
+def test_a_typedef_that_aligns_a_struct_on_the_stack(aligned: LoadedLibrary) -> None:
+    assert aligned["stacked"](1, 0, 0, 0, 0, 0, 0, 0, 0, PAIR, 4, (5, 6)) == 654321
+    aligned.fakes.stack_taken.answer = lambda *given: (
+        100 * given[9].a + 10 * given[9].b + given[10] + 1000 * given[11].a + 10000 * given[11].b
+    )
+    assert aligned["stacks"](2, 3) == 23239
+
+
 def test_behind_a_pointer_that_asks_for_more(aligned: LoadedLibrary) -> None:
     one, other = aligned.types.pair(2, 3), aligned.types.pair(2, 3)
     assert aligned["misplaced"](bytes(5), one, [one, other]) == 0

@@ -249,7 +249,7 @@ def in_memory(ctype: CType) -> bool:
 
 def _stub(index: int, function: FunctionDeclaration, names: TypeNames) -> str:
     parameters = function.type.parameters
-    spelled = [names.spell(parameter.type) for parameter in parameters]
+    spelled = [names.parameter(parameter.type) for parameter in parameters]
     result = names.spell(function.type.result)
     declared = [f"{ctype} a{at}" for at, ctype in enumerate(spelled)]
     # Without a prototype, as in `void f();`, C tells no types: such a function gets no arguments.

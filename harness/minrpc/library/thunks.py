@@ -22,15 +22,14 @@ from minrpc.program.c_types import (
     Field,
     FunctionDeclaration,
     Pointer,
-    Qualified,
     RecordType,
     Scalar,
-    Typedef,
     Void,
     declaration,
     rounded,
     size_of,
     strip,
+    typedef_alignment,
 )
 
 REGISTRY: Final = "minrpc_registry"
@@ -240,7 +239,7 @@ def _checked(function: FunctionDeclaration, limits: AlignmentLimits) -> Function
         names.spell(function.type.result)
         for parameter in function.type.parameters:
             where = parameter.name or "a parameter"
-            names.spell(parameter.type)
+            names.parameter(parameter.type)
     except LayoutError as error:
         return replace(function, unsupported=f"{where}: {error}")
     return function
@@ -305,7 +304,7 @@ def thunk_name(index: int) -> str:
 
 
 def _thunk(index: int, function: FunctionDeclaration, names: TypeNames) -> str:
-    types = [names.spell(parameter.type) for parameter in function.type.parameters]
+    types = [names.parameter(parameter.type) for parameter in function.type.parameters]
     result = function.type.result
     arguments = [
         _argument(at, parameter.type, types[at]) for at, parameter in enumerate(function.type.parameters)
@@ -383,6 +382,15 @@ class TypeNames:
                 size = size_of(element) * (count or 0)
                 return f"__typeof__({self.spell(element)} __attribute__((vector_size({size}))))"
         raise LayoutError(f"{declaration(ctype)} can't be passed by value")
+
+    def parameter(self, ctype: CType) -> str:
+        """The name of a parameter's type: a struct's typedef counts on RISC-V's stack. Raises LayoutError."""
+        spelled, alignment = self.spell(ctype), typedef_alignment(ctype)
+        if not alignment or not isinstance(strip(ctype), RecordType):
+            return spelled
+        name = f"t{len(self.definitions)}"
+        self.definitions.append(f"typedef {spelled} {name} __attribute__((aligned({alignment})));\n")
+        return name
 
     def _record(self, record: RecordType) -> str:
         known = self._records.get(id(record))
@@ -500,11 +508,10 @@ class TypeNames:
                 yield field.alignment
 
     def _alignment(self, ctype: CType) -> int:
+        if alignment := typedef_alignment(ctype):
+            return alignment
+        ctype = strip(ctype)
         match ctype:
-            case Typedef(_, inner, alignment):
-                return alignment or self._alignment(inner)
-            case Qualified(inner):
-                return self._alignment(inner)
             case RecordType() as record:
                 return self._layout(record)[1]
             case ArrayType(element, _, False):

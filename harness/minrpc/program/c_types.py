@@ -270,6 +270,15 @@ def strip(ctype: CType) -> CType:
     return ctype
 
 
+def typedef_alignment(ctype: CType) -> int:
+    """The alignment that the outermost typedef with one of its own gives, in bytes; 0 without one."""
+    while isinstance(ctype, Typedef | Qualified):
+        if isinstance(ctype, Typedef) and ctype.alignment:
+            return ctype.alignment
+        ctype = ctype.type
+    return 0
+
+
 def same_type(first: CType, other: CType, known: set[tuple[int, int]] | None = None) -> bool:
     """True for one type of C, also from two files: structs and unions of one name whose members have the same
     names, places and types, numbers of the same kind and size. Qualifiers do not count. A struct of which

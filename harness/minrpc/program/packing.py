@@ -19,7 +19,6 @@ from minrpc.program.c_types import (
     Declarations,
     FunctionType,
     Pointer,
-    Qualified,
     RecordType,
     Typedef,
     alignment_of,
@@ -27,6 +26,7 @@ from minrpc.program.c_types import (
     rounded,
     size_of,
     strip,
+    typedef_alignment,
 )
 
 SECTION: Final = ".minrpc_alignments"
@@ -181,7 +181,9 @@ def _questions(ctype: CType, name: str, prefix: str) -> Iterator[_Asked]:
     """The struct and its members. name: the type in C, "" if it has none. prefix: of its members."""
     record = strip(ctype)
     assert isinstance(record, RecordType)
-    yield _Asked(record, None, declaration(record) if record.tag else "" if _is_realigned(ctype) else name)
+    yield _Asked(
+        record, None, declaration(record) if record.tag else "" if typedef_alignment(ctype) else name
+    )
     for number, field in enumerate(record.fields):
         if field.bits is None and field.name and not field.alignment:
             yield _Asked(record, number, prefix + field.name)
@@ -191,12 +193,3 @@ def _questions(ctype: CType, name: str, prefix: str) -> Iterator[_Asked]:
         if isinstance(strip(inner), RecordType):
             name = f"__typeof__({place})" if field.name else ""
             yield from _questions(inner, name, f"{place}." if field.name else prefix)
-
-
-def _is_realigned(ctype: CType) -> bool:
-    """True if one of its typedefs has an alignment of its own."""
-    while isinstance(ctype, Typedef | Qualified):
-        if isinstance(ctype, Typedef) and ctype.alignment:
-            return True
-        ctype = ctype.type
-    return False

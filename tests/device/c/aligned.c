@@ -31,6 +31,7 @@ struct low {
 typedef struct inner inner_near __attribute__((aligned(4)));
 
 typedef struct pair pair_far __attribute__((aligned(32)));
+typedef struct pair pair_low __attribute__((aligned(4)));
 
 struct __attribute__((packed)) stamp {
 	uint64_t ms;
@@ -136,6 +137,8 @@ union __attribute__((packed, aligned(2))) either {
 };
 
 struct pair turned(struct pair s);
+uint32_t stack_taken(uint32_t a, uint32_t b, uint32_t c, uint32_t d, uint32_t e, uint32_t f,
+		     uint32_t g, uint32_t h, uint32_t i, pair_far s, uint32_t last, pair_low t);
 struct stamp later(uint32_t by, struct stamp s);
 
 uint64_t ms_of(uint32_t first, struct stamp s)
@@ -229,6 +232,18 @@ uint32_t behind(uint32_t a, uint32_t b, uint32_t c, uint32_t d, uint32_t e, uint
 		struct pair s, uint32_t last)
 {
 	return a + b + c + d + e + f + g + 10 * s.a + 100 * s.b + 1000 * last;
+}
+
+uint32_t stacked(uint32_t a, uint32_t b, uint32_t c, uint32_t d, uint32_t e, uint32_t f, uint32_t g,
+		 uint32_t h, uint32_t i, pair_far s, uint32_t last, pair_low t)
+{
+	return a + b + c + d + e + f + g + h + i + 10 * s.a + 100 * s.b + 1000 * last +
+	       10000 * t.a + 100000 * t.b;
+}
+
+uint32_t stacks(uint32_t a, uint32_t b)
+{
+	return stack_taken(0, 1, 2, 3, 4, 5, 6, 7, 8, (pair_far){a, b}, 9, (pair_low){b, a});
 }
 
 uint32_t misplaced(const uint8_t *bytes, const pair_far *far, const pair_far *const *row)
