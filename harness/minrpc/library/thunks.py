@@ -411,9 +411,12 @@ class TypeNames:
         name = f"{record.kind} s{len(self._records)}"
         self._records[id(record)] = name
         attribute = f"__attribute__((aligned({whole}))) " if whole > max([1, *alignments]) else ""
+        pack = self._pack(record, whole)
         self.definitions.append(
-            f"{name} {{\n{members}}} {attribute};\n"
-            f'_Static_assert(sizeof({name}) == {record.size}, "{record.tag or "anonymous"}");\n'
+            f"#pragma pack(push, {pack})\n" * bool(pack)
+            + f"{name} {{\n{members}}} {attribute};\n"
+            + "#pragma pack(pop)\n" * bool(pack)
+            + f'_Static_assert(sizeof({name}) == {record.size}, "{record.tag or "anonymous"}");\n'
             + "".join(
                 f'_Static_assert(__builtin_offsetof({name}, m{index}) == {field.offset}, "{field.name}");\n'
                 for index, field in enumerate(record.fields)
@@ -434,6 +437,8 @@ class TypeNames:
                 if own <= whole and _crosses(field, bit) and rounded(bit, 8 * own) == field.begin:
                     # The compiler's own gap, which is no bits without a name: on x86-64 calls differ by them.
                     due, attribute = 8 * own, f"packed, aligned({own})"
+                if field.is_number and (own <= whole or self._pack(record, whole)):
+                    attribute = ""
             begin = rounded(bit, 8 * due if field.bits is None else due)
             if gaps and (begin != field.begin or unit == _LONG):
                 yield from _gap(bit, field.begin, unit)
@@ -446,6 +451,11 @@ class TypeNames:
             )
         if gaps and (rounded(bit, 8 * whole) != 8 * record.size or unit == _LONG):
             yield from _gap(bit, 8 * record.size, unit)
+
+    def _pack(self, record: RecordType, whole: int) -> int:
+        """The alignment of a pragma pack, if the struct has numbers below their own alignment in its bits."""
+        numbers = (self._alignment(field.type) for field in record.fields if field.is_number)
+        return whole if not record.alignment and max(numbers, default=0) > whole else 0
 
     def _unit(self, record: RecordType, alignments: Sequence[int], whole: int) -> str:
         """The type of bits without a name: of 64 bits if nothing else aligns the struct, or the argument, to

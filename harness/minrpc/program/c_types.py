@@ -95,6 +95,12 @@ class Field:
         """Its number of bits, of any member."""
         return 8 * size_of(self.type) if self.bits is None else self.bits
 
+    @property
+    def is_number(self) -> bool:
+        """True for a bit-field that GCC takes for a number, if no attribute packs it: on x86-64 a struct with
+        a number below its own alignment is passed in memory."""
+        return self.bits in (16, 32, 64) and self.first_bit % self.bits == 0
+
 
 @dataclass(eq=False, slots=True)
 class RecordType:
@@ -103,7 +109,8 @@ class RecordType:
     tag: its name, "" if it has none; alias: then the first typedef's name, if any. complete: False if only
         its name was declared.
     trivial: False for a C++ class that is passed by a hidden reference.
-    alignment: in bytes, if its declaration gives it and the compiler tells, else 0.
+    alignment: in bytes, if its declaration gives it and the compiler tells, else 0. The attribute "packed"
+        gives 1, but is told only if that counts.
     limit: if the compiler was asked for its members' alignments, its own, or `UNKNOWN`; else 0.
     passed: as an argument, its alignment in bytes, if the compiler was asked; else 0.
     """

@@ -8,6 +8,7 @@ compiler tells the alignments, in an object with a section of numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -110,6 +111,11 @@ def ask_alignments(read: Declarations, source: str, word: int, answer: Callable[
         fields = list(record.fields)
         fields[number] = replace(fields[number], alignment=alignment)
         record.fields = tuple(fields)
+    for record, number, expression in found.values():
+        if number is None and expression and record.limit == 1 and any(f.is_number for f in record.fields):
+            with suppress(CompileError):  # Clang can't tell, and makes no difference.
+                question = f"__builtin_has_attribute({expression}, packed)"
+                record.alignment = _numbers([question], source, answer)[0]
 
 
 def _named(read: Declarations) -> Iterator[tuple[RecordType, CType]]:
@@ -124,12 +130,8 @@ def _named(read: Declarations) -> Iterator[tuple[RecordType, CType]]:
 
 def _told(asked: Sequence[_Asked], source: str, answer: Callable[[str], bytes]) -> bytes:
     """The alignments. Raises CompileError."""
-    numbers = ", ".join(f"__alignof__({item.expression or 'char[64]'})" for item in asked)
-    place = f'__attribute__((used, section("{SECTION}")))'
     try:
-        return answer(
-            f'#include "{source}"\n{place} const unsigned char minrpc_alignments[] = {{{numbers}}};\n'
-        )
+        return _numbers([f"__alignof__({item.expression or 'char[64]'})" for item in asked], source, answer)
     except CompileError:
         (record, number, _), *others = asked
         if others:
@@ -139,6 +141,12 @@ def _told(asked: Sequence[_Asked], source: str, answer: Callable[[str], bytes]) 
             raise
         # Clang tells a bit-field of its type's whole width as a member of this type.
         return bytes([alignment_of(record.fields[number].type)])
+
+
+def _numbers(expressions: Iterable[str], source: str, answer: Callable[[str], bytes]) -> bytes:
+    """The values of constant expressions. Raises CompileError."""
+    place = f'__attribute__((used, section("{SECTION}"))) const unsigned char minrpc_alignments[]'
+    return answer(f'#include "{source}"\n{place} = {{{", ".join(expressions)}}};\n')
 
 
 def _is_plain(record: RecordType) -> bool:

@@ -131,6 +131,37 @@ union __attribute__((packed)) chosen {
 	uint64_t: 3;
 	uint32_t a;
 };
+#pragma pack(push, 4)
+struct number_of_4 {
+	uint64_t b: 64;
+};
+#pragma pack(1)
+struct number_of_1 {
+	uint32_t b: 32;
+};
+#pragma pack(pop)
+struct number {
+	uint32_t b: 32;
+};
+struct __attribute__((packed)) number_in_bits {
+	uint32_t b: 32;
+};
+struct by_4 {
+	float a;
+	struct number_of_4 n;
+};
+struct by_1 {
+	uint8_t a;
+	struct number_of_1 n;
+};
+struct __attribute__((packed)) by_none {
+	uint8_t a;
+	struct number n;
+};
+struct by_bits {
+	uint8_t a;
+	struct number_in_bits n;
+};
 union __attribute__((packed, aligned(2))) either {
 	uint32_t a: 3;
 	uint8_t b[3];
@@ -182,6 +213,17 @@ uint64_t of_moved(uint32_t first, struct moved s, uint32_t last)
 {
 	return first + 10 * (uint32_t)s.a + 100 * s.b + 1000 * last;
 }
+
+#define SUM_OF_NUMBER(name)                                                                        \
+	uint64_t of_##name(uint32_t first, struct name s, uint32_t last)                           \
+	{                                                                                          \
+		return first + 10 * (uint32_t)s.a + 100 * s.n.b + 1000 * last;                     \
+	}
+
+SUM_OF_NUMBER(by_4)
+SUM_OF_NUMBER(by_1)
+SUM_OF_NUMBER(by_none)
+SUM_OF_NUMBER(by_bits)
 
 uint64_t of_unnamed(uint32_t first, struct unnamed s, uint32_t last)
 {
