@@ -139,7 +139,12 @@ class RecordType:
     @property
     def places(self) -> tuple[object, ...]:
         """Its members' names and places."""
-        return tuple((f.name, f.offset, f.bits, f.first_bit) for f in self.fields)
+        wholes = (
+            f.bits == 8 * size_of(f.type) for f in self.fields
+        )  # Not each compiler tells that they are bits.
+        return tuple(
+            (f.name, f.begin, None if whole else f.bits) for f, whole in zip(self.fields, wholes, strict=True)
+        )
 
     @property
     def is_flexible(self) -> bool:

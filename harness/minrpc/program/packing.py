@@ -33,6 +33,9 @@ from minrpc.program.c_types import (
 SECTION: Final = ".minrpc_alignments"
 """The section of the compiled answer: a byte for each member, its alignment."""
 
+_BITS: Final = 255
+"""The answer for a bit-field of its type's whole width, which Clang tells as a member of this type."""
+
 
 class _Asked(NamedTuple):
     """A member whose alignment is not known, or a struct, without `number`. expression: it in C; "" for a
@@ -109,7 +112,9 @@ def ask_alignments(read: Declarations, source: str, word: int, answer: Callable[
             record.limit = alignment if expression else UNKNOWN
             continue
         fields = list(record.fields)
-        fields[number] = replace(fields[number], alignment=alignment)
+        field = fields[number]
+        whole = replace(field, bits=field.width, first_bit=field.begin)
+        fields[number] = whole if alignment == _BITS else replace(field, alignment=alignment)
         record.fields = tuple(fields)
     for record, number, expression in found.values():
         if number is None and expression and record.limit == 1 and any(f.is_number for f in record.fields):
@@ -133,14 +138,11 @@ def _told(asked: Sequence[_Asked], source: str, answer: Callable[[str], bytes]) 
     try:
         return _numbers([f"__alignof__({item.expression or 'char[64]'})" for item in asked], source, answer)
     except CompileError:
-        (record, number, _), *others = asked
-        if others:
-            half = len(asked) // 2
+        if (half := len(asked) // 2) > 0:
             return _told(asked[:half], source, answer) + _told(asked[half:], source, answer)
-        if number is None:
+        if asked[0].number is None:
             raise
-        # Clang tells a bit-field of its type's whole width as a member of this type.
-        return bytes([alignment_of(record.fields[number].type)])
+        return bytes([_BITS])
 
 
 def _numbers(expressions: Iterable[str], source: str, answer: Callable[[str], bytes]) -> bytes:
