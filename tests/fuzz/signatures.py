@@ -524,7 +524,6 @@ class Call:
         self.number = number
         self.random = Random(f"{case.seed} {case.index} {number}")
         self.roots: list[Object] = []
-        self.shared: set[int] = set()
         self._objects: list[Object] = []
         self._lines: list[str] = []
         self.given: list[Any] = []
@@ -574,7 +573,6 @@ class Call:
         if not known or self.random.random() < 0.4:
             return self._new(pointer.target, pointer.count, depth)
         found = self.random.choice(known)
-        self.shared.add(id(found))
         rest = len(found.cells) - pointer.count
         if isinstance(pointer.target, Leaf) and rest and self.random.random() < 0.5:
             begin = self.random.randint(1, rest)

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import pytest
-from minrpc import CFunctions, Device, RunningDevice, library_of
+from minrpc import CFunctions, Device, LoadedLibrary, RunningDevice, library_of
 
 from tests.fuzz.signature_runs import (
+    Given,
     batch,
     check_call,
     check_refusals,
@@ -18,7 +20,7 @@ from tests.fuzz.signature_runs import (
     require_witness,
     source,
 )
-from tests.fuzz.signatures import Call
+from tests.fuzz.signatures import INTEGERS, Call, Case, Pointer
 
 SEED = 0
 FUNCTIONS = range(12)
@@ -26,6 +28,17 @@ FUNCTIONS = range(12)
 
 def test_the_witness_in_c_gives_what_python_expects(tmp_path: Path) -> None:
     require_witness(batch(SEED, FUNCTIONS)[1], tmp_path)
+
+
+def test_arguments_in_python_share_memory_as_in_c() -> None:
+    byte = next(leaf for leaf in INTEGERS if leaf.c == "uint8_t")
+    for index in range(40):
+        case = Case(SEED, index, [], [], [Pointer(byte, 3, False), Pointer(byte, 2, False)], None, "plain")
+        call = Call(case, 0)
+        values = Given(call, cast(LoadedLibrary, None), 4).values
+        case.answer(*values)
+        case.answer(*call.given)
+        assert case.digest(None, values) == case.digest(None, call.given), index
 
 
 def test_random_functions_give_what_the_values_say(

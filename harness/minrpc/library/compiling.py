@@ -50,7 +50,7 @@ from minrpc.program.debug_info import read_declarations
 from minrpc.program.elf import THREAD, UNDEFINED
 from minrpc.program.merging import UNTYPED, merged
 from minrpc.program.objects import elves_of, read_object
-from minrpc.program.packing import SECTION, ask_alignments
+from minrpc.program.packing import SECTION, ask_alignments, ask_arguments
 
 _COMPILE_S: Final = 10 * 60.0
 _C: Final = (".c",)
@@ -334,6 +334,8 @@ def _with_thunks(
         if source.suffix in (*_C, *_HEADER):
             compiled = partial(_alignments, source=source, sources=sources, toolset=toolset)
             ask_alignments(read, str(source), facts.pointer_size, compiled)
+            if facts.machine == "EM_ARM":
+                ask_arguments(read, str(source), partial(compiled, flags=("-O1", "-fno-sanitize=all")))
     declarations = merged(each)
     elves = [content.elf for content in contents]
     if any(map(sources.has_statics, sources.files)):
@@ -551,10 +553,12 @@ def compile_file(source: Path, sources: Sources, toolset: Toolset) -> CompiledFi
     return CompiledFile(weakened(made, toolset) if is_header else made, made, calls)
 
 
-def _alignments(text: str, source: Path, sources: Sources, toolset: Toolset) -> bytes:
+def _alignments(
+    text: str, source: Path, sources: Sources, toolset: Toolset, flags: Sequence[str] = ()
+) -> bytes:
     """The answer to the question `text` about a source."""
     command = _command(source, sources, toolset)
-    made = _compiled([*command, "-w"], kept_file("alignments.c", text.encode())) / "source.o"
+    made = _compiled([*command, "-w", *flags], kept_file("alignments.c", text.encode())) / "source.o"
     return Elf(made.read_bytes(), made.name).section(SECTION) or b""
 
 

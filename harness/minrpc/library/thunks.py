@@ -22,15 +22,14 @@ from minrpc.program.c_types import (
     Field,
     FunctionDeclaration,
     Pointer,
-    Qualified,
     RecordType,
     Scalar,
-    Typedef,
     Void,
     declaration,
     rounded,
     size_of,
     strip,
+    typedef_alignment,
 )
 
 REGISTRY: Final = "minrpc_registry"
@@ -214,6 +213,7 @@ static int copy(value *a, int *c, int n, value *r, int *rc, void *resource)
 """
 
 _NO_LIMIT: Final = 1 << 20
+_LONG: Final = "unsigned long long"
 _INTEGERS: Final = {1: "char", 2: "short", 4: "int", 8: "long long", 16: "__int128"}
 
 
@@ -384,16 +384,13 @@ class TypeNames:
         raise LayoutError(f"{declaration(ctype)} can't be passed by value")
 
     def parameter(self, ctype: CType) -> str:
-        """The name of a parameter's type. Raises LayoutError, also for a struct of 8 bytes that is aligned by
-        bits without a name or by its declaration: GCC does not tell by which, and calls differ."""
-        spelled, record = self.spell(ctype), strip(ctype)
-        if isinstance(record, RecordType) and (record.kind, record.size) == ("struct", 8):
-            used = sum(field.width for field in record.fields)
-            if used < 64 and "long" in self._unit(record, *self._layout(record)):
-                raise LayoutError(
-                    f"{declaration(record)} may be aligned by bits without a name: give it members of 8 bytes"
-                )
-        return spelled
+        """The name of a parameter's type: a struct's typedef counts on RISC-V's stack. Raises LayoutError."""
+        spelled, alignment = self.spell(ctype), typedef_alignment(ctype)
+        if not alignment or not isinstance(strip(ctype), RecordType):
+            return spelled
+        name = f"t{len(self.definitions)}"
+        self.definitions.append(f"typedef {spelled} {name} __attribute__((aligned({alignment})));\n")
+        return name
 
     def _record(self, record: RecordType) -> str:
         known = self._records.get(id(record))
@@ -406,13 +403,20 @@ class TypeNames:
                 f"{declaration(record)} has a constructor or destructor: it is not passed as C does"
             )
         alignments, whole = self._layout(record)
-        members = "".join(f"\t{line};\n" for line in self._members(record, alignments, whole))
+        lines = list(self._members(record, alignments, whole))
+        unit = self._unit(record, alignments, whole)
+        if unit == _LONG and not any(line.startswith(f"{unit} :") for line in lines):
+            lines.insert(0, f"{unit} : {int(record.kind == 'union')} __attribute__((packed))")
+        members = "".join(f"\t{line};\n" for line in lines)
         name = f"{record.kind} s{len(self._records)}"
         self._records[id(record)] = name
         attribute = f"__attribute__((aligned({whole}))) " if whole > max([1, *alignments]) else ""
+        pack = self._pack(record, whole)
         self.definitions.append(
-            f"{name} {{\n{members}}} {attribute};\n"
-            f'_Static_assert(sizeof({name}) == {record.size}, "{record.tag or "anonymous"}");\n'
+            f"#pragma pack(push, {pack})\n" * bool(pack)
+            + f"{name} {{\n{members}}} {attribute};\n"
+            + "#pragma pack(pop)\n" * bool(pack)
+            + f'_Static_assert(sizeof({name}) == {record.size}, "{record.tag or "anonymous"}");\n'
             + "".join(
                 f'_Static_assert(__builtin_offsetof({name}, m{index}) == {field.offset}, "{field.name}");\n'
                 for index, field in enumerate(record.fields)
@@ -424,6 +428,7 @@ class TypeNames:
     def _members(self, record: RecordType, alignments: Sequence[int], whole: int) -> Iterable[str]:
         """The members, each at its bit, with bits without a name where the compiler would leave no gap."""
         bit, unit = 0, self._unit(record, alignments, whole)
+        gaps = record.kind == "struct"
         for index, (field, due) in enumerate(zip(record.fields, alignments, strict=True)):
             own = self._alignment(_bare(field.type))
             attribute = f"packed, aligned({due})" if due < own else f"aligned({due})" if due > own else ""
@@ -432,10 +437,10 @@ class TypeNames:
                 if own <= whole and _crosses(field, bit) and rounded(bit, 8 * own) == field.begin:
                     # The compiler's own gap, which is no bits without a name: on x86-64 calls differ by them.
                     due, attribute = 8 * own, f"packed, aligned({own})"
-            if (
-                record.kind == "struct"
-                and rounded(bit, 8 * due if field.bits is None else due) != field.begin
-            ):
+                if field.is_number and (own <= whole or self._pack(record, whole)):
+                    attribute = ""
+            begin = rounded(bit, 8 * due if field.bits is None else due)
+            if gaps and (begin != field.begin or unit == _LONG):
                 yield from _gap(bit, field.begin, unit)
             bit = max(bit, field.begin + field.width)
             width = "" if field.bits is None else f" : {field.bits}"
@@ -444,16 +449,22 @@ class TypeNames:
                 + width
                 + f" __attribute__(({attribute}))" * bool(attribute)
             )
-        if record.kind == "struct" and rounded(bit, 8 * whole) != 8 * record.size:
+        if gaps and (rounded(bit, 8 * whole) != 8 * record.size or unit == _LONG):
             yield from _gap(bit, 8 * record.size, unit)
 
+    def _pack(self, record: RecordType, whole: int) -> int:
+        """The alignment of a pragma pack, if the struct has numbers below their own alignment in its bits."""
+        numbers = (self._alignment(field.type) for field in record.fields if field.is_number)
+        return whole if not record.alignment and max(numbers, default=0) > whole else 0
+
     def _unit(self, record: RecordType, alignments: Sequence[int], whole: int) -> str:
-        """The type of bits without a name: of 64 bits if nothing else aligns the struct to 8 bytes."""
+        """The type of bits without a name: of 64 bits if nothing else aligns the struct, or the argument, to
+        8 bytes."""
         explained = max(
             [1, *alignments, *(self._alignment(f.type) for f in record.fields if f.bits is not None)]
         )
-        hidden = record.limit and not record.alignment and whole == 8 and explained < 8
-        return "unsigned long long" if hidden else "unsigned int"
+        hidden = record.passed == 8 if record.passed else record.limit and not record.alignment and whole == 8
+        return _LONG if hidden and explained < 8 else "unsigned int"
 
     def _member(self, ctype: CType, name: str) -> str:
         stripped = strip(ctype)
@@ -494,6 +505,8 @@ class TypeNames:
             return 1 if due > limit or record.size % due or _crosses(field, field.first_bit) else due
         if record.limit and record.alignment:
             limit = min([limit, *self._packed(record)])
+        if record.passed == 4:
+            limit = min(limit, 4)
         while record.limit and (due > limit or field.offset % due or record.size % due):
             due //= 2
         return min(due, limit)
@@ -505,11 +518,10 @@ class TypeNames:
                 yield field.alignment
 
     def _alignment(self, ctype: CType) -> int:
+        if alignment := typedef_alignment(ctype):
+            return alignment
+        ctype = strip(ctype)
         match ctype:
-            case Typedef(_, inner, alignment):
-                return alignment or self._alignment(inner)
-            case Qualified(inner):
-                return self._alignment(inner)
             case RecordType() as record:
                 return self._layout(record)[1]
             case ArrayType(element, _, False):

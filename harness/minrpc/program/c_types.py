@@ -95,6 +95,12 @@ class Field:
         """Its number of bits, of any member."""
         return 8 * size_of(self.type) if self.bits is None else self.bits
 
+    @property
+    def is_number(self) -> bool:
+        """True for a bit-field that GCC takes for a number, if no attribute packs it: on x86-64 a struct with
+        a number below its own alignment is passed in memory."""
+        return self.bits in (16, 32, 64) and self.first_bit % self.bits == 0
+
 
 @dataclass(eq=False, slots=True)
 class RecordType:
@@ -103,8 +109,10 @@ class RecordType:
     tag: its name, "" if it has none; alias: then the first typedef's name, if any. complete: False if only
         its name was declared.
     trivial: False for a C++ class that is passed by a hidden reference.
-    alignment: in bytes, if its declaration gives it and the compiler tells, else 0.
+    alignment: in bytes, if its declaration gives it and the compiler tells, else 0. The attribute "packed"
+        gives 1, but is told only if that counts.
     limit: if the compiler was asked for its members' alignments, its own, or `UNKNOWN`; else 0.
+    passed: as an argument, its alignment in bytes, if the compiler was asked; else 0.
     """
 
     kind: Literal["struct", "union"]
@@ -115,6 +123,7 @@ class RecordType:
     fields: tuple[Field, ...] = ()
     alignment: int = 0
     limit: int = 0
+    passed: int = 0
     alias: str = ""
 
     @property
@@ -130,7 +139,12 @@ class RecordType:
     @property
     def places(self) -> tuple[object, ...]:
         """Its members' names and places."""
-        return tuple((f.name, f.offset, f.bits, f.first_bit) for f in self.fields)
+        wholes = (
+            f.bits == 8 * size_of(f.type) for f in self.fields
+        )  # Not each compiler tells that they are bits.
+        return tuple(
+            (f.name, f.begin, None if whole else f.bits) for f, whole in zip(self.fields, wholes, strict=True)
+        )
 
     @property
     def is_flexible(self) -> bool:
@@ -266,6 +280,15 @@ def strip(ctype: CType) -> CType:
     while isinstance(ctype, Typedef | Qualified):
         ctype = ctype.type
     return ctype
+
+
+def typedef_alignment(ctype: CType) -> int:
+    """The alignment that the outermost typedef with one of its own gives, in bytes; 0 without one."""
+    while isinstance(ctype, Typedef | Qualified):
+        if isinstance(ctype, Typedef) and ctype.alignment:
+            return ctype.alignment
+        ctype = ctype.type
+    return 0
 
 
 def same_type(first: CType, other: CType, known: set[tuple[int, int]] | None = None) -> bool:

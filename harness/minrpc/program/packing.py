@@ -8,6 +8,7 @@ compiler tells the alignments, in an object with a section of numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -19,7 +20,6 @@ from minrpc.program.c_types import (
     Declarations,
     FunctionType,
     Pointer,
-    Qualified,
     RecordType,
     Typedef,
     alignment_of,
@@ -27,10 +27,14 @@ from minrpc.program.c_types import (
     rounded,
     size_of,
     strip,
+    typedef_alignment,
 )
 
 SECTION: Final = ".minrpc_alignments"
 """The section of the compiled answer: a byte for each member, its alignment."""
+
+_BITS: Final = 255
+"""The answer for a bit-field of its type's whole width, which Clang tells as a member of this type."""
 
 
 class _Asked(NamedTuple):
@@ -42,6 +46,53 @@ class _Asked(NamedTuple):
     expression: str
 
 
+_ARM_PROLOGUE: Final = """\
+#pragma GCC reset_options
+#pragma clang optimize on
+__attribute__((used)) void minrpc_arguments(void)
+{
+"""
+
+# Where va_arg begins, of arguments at the address 4, which is a multiple of 4 and not of 8. GCC looks also at
+# bits without a name, and at the packing of members without one, which nothing else tells.
+_ARM_ARGUMENT: Final = """\
+{
+__builtin_va_list list;
+*(unsigned *)&list = 4;
+(void)__builtin_va_arg(list, @TYPE@);
+__asm__ volatile(".pushsection @SECTION@, \\"\\", %%progbits\\n.byte %c0\\n.popsection"
+	: : "i"(*(unsigned *)&list - ((sizeof(@TYPE@) + 3) & ~3u)));
+}
+""".replace("@SECTION@", SECTION)
+
+
+def ask_arguments(read: Declarations, source: str, answer: Callable[[str], bytes]) -> None:
+    """Give structs by value the alignments that they have as arguments on Arm.
+
+    read, source: as for `ask_alignments`. answer: as there; it optimizes, so that the number is a constant.
+    Raises CompileError, but not for a struct of a plain layout that can't be asked about.
+    """
+    asked: dict[int, tuple[RecordType, str]] = {}
+    for record, ctype in _named(read):
+        if record.complete and not record.passed:
+            asked.setdefault(id(record), (record, declaration(ctype)))
+    waiting = [list(asked.values())] if asked else []
+    while waiting:
+        several = waiting.pop()
+        questions = "".join(_ARM_ARGUMENT.replace("@TYPE@", name) for _, name in several)
+        try:
+            told = answer(f'#include "{source}"\n{_ARM_PROLOGUE}{questions}}}\n')
+        except CompileError:
+            half = len(several) // 2
+            if half:
+                waiting += [several[:half], several[half:]]
+            elif several[0][0].limit:
+                raise
+            continue
+        for (record, _), alignment in zip(several, told, strict=True):
+            record.passed = alignment
+
+
 def ask_alignments(read: Declarations, source: str, word: int, answer: Callable[[str], bytes]) -> None:
     """Give structs by value, and their members, the alignments that may be other ones than the type's own.
 
@@ -49,12 +100,8 @@ def ask_alignments(read: Declarations, source: str, word: int, answer: Callable[
     smaller ones, in bytes. answer: compiles a source, and gives the bytes of its section `SECTION`.
     """
     found: dict[tuple[int, int | None], _Asked] = {}
-    tables = read.functions, read.declared, read.statics
-    for ctype in _by_value(item.type for table in tables for item in table.values()):
-        record = strip(ctype)
-        assert isinstance(record, RecordType)
-        named = isinstance(ctype, Typedef) or record.tag
-        if named and not record.limit and (alignment_of(ctype) > word or not _is_plain(record)):
+    for record, ctype in _named(read):
+        if not record.limit and (alignment_of(ctype) > word or not _is_plain(record)):
             for asked in _questions(ctype, declaration(ctype), f"(*({declaration(ctype)} *)0)."):
                 found.setdefault((id(asked.record), asked.number), asked)
     if not found:
@@ -65,27 +112,43 @@ def ask_alignments(read: Declarations, source: str, word: int, answer: Callable[
             record.limit = alignment if expression else UNKNOWN
             continue
         fields = list(record.fields)
-        fields[number] = replace(fields[number], alignment=alignment)
+        field = fields[number]
+        whole = replace(field, bits=field.width, first_bit=field.begin)
+        fields[number] = whole if alignment == _BITS else replace(field, alignment=alignment)
         record.fields = tuple(fields)
+    for record, number, expression in found.values():
+        if number is None and expression and record.limit == 1 and any(f.is_number for f in record.fields):
+            with suppress(CompileError):  # Clang can't tell, and makes no difference.
+                question = f"__builtin_has_attribute({expression}, packed)"
+                record.alignment = _numbers([question], source, answer)[0]
+
+
+def _named(read: Declarations) -> Iterator[tuple[RecordType, CType]]:
+    """The structs by value that C can name, each with a type of a parameter or a result."""
+    tables = read.functions, read.declared, read.statics
+    for ctype in _by_value(item.type for table in tables for item in table.values()):
+        record = strip(ctype)
+        assert isinstance(record, RecordType)
+        if isinstance(ctype, Typedef) or record.tag:
+            yield record, ctype
 
 
 def _told(asked: Sequence[_Asked], source: str, answer: Callable[[str], bytes]) -> bytes:
     """The alignments. Raises CompileError."""
-    numbers = ", ".join(f"__alignof__({item.expression or 'char[64]'})" for item in asked)
-    place = f'__attribute__((used, section("{SECTION}")))'
     try:
-        return answer(
-            f'#include "{source}"\n{place} const unsigned char minrpc_alignments[] = {{{numbers}}};\n'
-        )
+        return _numbers([f"__alignof__({item.expression or 'char[64]'})" for item in asked], source, answer)
     except CompileError:
-        (record, number, _), *others = asked
-        if others:
-            half = len(asked) // 2
+        if (half := len(asked) // 2) > 0:
             return _told(asked[:half], source, answer) + _told(asked[half:], source, answer)
-        if number is None:
+        if asked[0].number is None:
             raise
-        # Clang tells a bit-field of its type's whole width as a member of this type.
-        return bytes([alignment_of(record.fields[number].type)])
+        return bytes([_BITS])
+
+
+def _numbers(expressions: Iterable[str], source: str, answer: Callable[[str], bytes]) -> bytes:
+    """The values of constant expressions. Raises CompileError."""
+    place = f'__attribute__((used, section("{SECTION}"))) const unsigned char minrpc_alignments[]'
+    return answer(f'#include "{source}"\n{place} = {{{", ".join(expressions)}}};\n')
 
 
 def _is_plain(record: RecordType) -> bool:
@@ -128,7 +191,9 @@ def _questions(ctype: CType, name: str, prefix: str) -> Iterator[_Asked]:
     """The struct and its members. name: the type in C, "" if it has none. prefix: of its members."""
     record = strip(ctype)
     assert isinstance(record, RecordType)
-    yield _Asked(record, None, declaration(record) if record.tag else "" if _is_realigned(ctype) else name)
+    yield _Asked(
+        record, None, declaration(record) if record.tag else "" if typedef_alignment(ctype) else name
+    )
     for number, field in enumerate(record.fields):
         if field.bits is None and field.name and not field.alignment:
             yield _Asked(record, number, prefix + field.name)
@@ -138,12 +203,3 @@ def _questions(ctype: CType, name: str, prefix: str) -> Iterator[_Asked]:
         if isinstance(strip(inner), RecordType):
             name = f"__typeof__({place})" if field.name else ""
             yield from _questions(inner, name, f"{place}." if field.name else prefix)
-
-
-def _is_realigned(ctype: CType) -> bool:
-    """True if one of its typedefs has an alignment of its own."""
-    while isinstance(ctype, Typedef | Qualified):
-        if isinstance(ctype, Typedef) and ctype.alignment:
-            return True
-        ctype = ctype.type
-    return False

@@ -31,6 +31,7 @@ struct low {
 typedef struct inner inner_near __attribute__((aligned(4)));
 
 typedef struct pair pair_far __attribute__((aligned(32)));
+typedef struct pair pair_low __attribute__((aligned(4)));
 
 struct __attribute__((packed)) stamp {
 	uint64_t ms;
@@ -98,12 +99,77 @@ struct hidden {
 	uint16_t a, b;
 	uint64_t: 20;
 };
+struct __attribute__((packed, aligned(8))) unnamed {
+	struct {
+		uint64_t a;
+	};
+};
+struct __attribute__((packed)) reserved {
+	uint64_t: 1;
+	uint8_t a: 7;
+	uint32_t b;
+};
+struct __attribute__((packed)) filled {
+	uint8_t a: 5;
+	uint64_t: 3;
+	uint32_t b;
+};
+struct __attribute__((packed)) unfilled {
+	uint32_t a, b;
+	uint8_t c: 5;
+	uint64_t: 3;
+};
+struct separated {
+	uint64_t: 0;
+	uint32_t a, b;
+};
+struct parted {
+	struct separated s;
+	uint32_t a, b;
+};
+union __attribute__((packed)) chosen {
+	uint64_t: 3;
+	uint32_t a;
+};
+#pragma pack(push, 4)
+struct number_of_4 {
+	uint64_t b: 64;
+};
+#pragma pack(1)
+struct number_of_1 {
+	uint32_t b: 32;
+};
+#pragma pack(pop)
+struct number {
+	uint32_t b: 32;
+};
+struct __attribute__((packed)) number_in_bits {
+	uint32_t b: 32;
+};
+struct by_4 {
+	float a;
+	struct number_of_4 n;
+};
+struct by_1 {
+	uint8_t a;
+	struct number_of_1 n;
+};
+struct __attribute__((packed)) by_none {
+	uint8_t a;
+	struct number n;
+};
+struct by_bits {
+	uint8_t a;
+	struct number_in_bits n;
+};
 union __attribute__((packed, aligned(2))) either {
 	uint32_t a: 3;
 	uint8_t b[3];
 };
 
 struct pair turned(struct pair s);
+uint32_t stack_taken(uint32_t a, uint32_t b, uint32_t c, uint32_t d, uint32_t e, uint32_t f,
+		     uint32_t g, uint32_t h, uint32_t i, pair_far s, uint32_t last, pair_low t);
 struct stamp later(uint32_t by, struct stamp s);
 
 uint64_t ms_of(uint32_t first, struct stamp s)
@@ -132,6 +198,11 @@ SUM_OF(pair, struct pair, uint32_t)
 SUM_OF(whole, struct whole, uint32_t)
 SUM_OF(type, struct by_type, uint32_t)
 SUM_OF(hidden, struct hidden, uint32_t)
+SUM_OF(reserved, struct reserved, uint32_t)
+SUM_OF(filled, struct filled, uint32_t)
+SUM_OF(unfilled, struct unfilled, uint32_t)
+SUM_OF(separated, struct separated, uint32_t)
+SUM_OF(parted, struct parted, uint32_t)
 
 uint64_t of_holder(uint32_t first, struct holder s, uint32_t last)
 {
@@ -141,6 +212,27 @@ uint64_t of_holder(uint32_t first, struct holder s, uint32_t last)
 uint64_t of_moved(uint32_t first, struct moved s, uint32_t last)
 {
 	return first + 10 * (uint32_t)s.a + 100 * s.b + 1000 * last;
+}
+
+#define SUM_OF_NUMBER(name)                                                                        \
+	uint64_t of_##name(uint32_t first, struct name s, uint32_t last)                           \
+	{                                                                                          \
+		return first + 10 * (uint32_t)s.a + 100 * s.n.b + 1000 * last;                     \
+	}
+
+SUM_OF_NUMBER(by_4)
+SUM_OF_NUMBER(by_1)
+SUM_OF_NUMBER(by_none)
+SUM_OF_NUMBER(by_bits)
+
+uint64_t of_unnamed(uint32_t first, struct unnamed s, uint32_t last)
+{
+	return first + 10 * s.a + 300 + 1000 * last;
+}
+
+uint32_t of_chosen(uint32_t first, union chosen s, uint32_t last)
+{
+	return first + 10 * s.a + 300 + 1000 * last;
 }
 
 uint32_t of_either(uint32_t first, union either s, uint32_t last)
@@ -182,6 +274,18 @@ uint32_t behind(uint32_t a, uint32_t b, uint32_t c, uint32_t d, uint32_t e, uint
 		struct pair s, uint32_t last)
 {
 	return a + b + c + d + e + f + g + 10 * s.a + 100 * s.b + 1000 * last;
+}
+
+uint32_t stacked(uint32_t a, uint32_t b, uint32_t c, uint32_t d, uint32_t e, uint32_t f, uint32_t g,
+		 uint32_t h, uint32_t i, pair_far s, uint32_t last, pair_low t)
+{
+	return a + b + c + d + e + f + g + h + i + 10 * s.a + 100 * s.b + 1000 * last +
+	       10000 * t.a + 100000 * t.b;
+}
+
+uint32_t stacks(uint32_t a, uint32_t b)
+{
+	return stack_taken(0, 1, 2, 3, 4, 5, 6, 7, 8, (pair_far){a, b}, 9, (pair_low){b, a});
 }
 
 uint32_t misplaced(const uint8_t *bytes, const pair_far *far, const pair_far *const *row)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from minrpc.errors import CompileError
 from minrpc.program.c_types import (
     CType,
     Declarations,
@@ -17,7 +18,7 @@ from minrpc.program.c_types import (
     RecordType,
     Scalar,
 )
-from minrpc.program.packing import ask_alignments
+from minrpc.program.packing import ask_alignments, ask_arguments
 
 LONG = Scalar("long long", 8, "int")
 SHORT = Scalar("short", 2, "int")
@@ -66,3 +67,20 @@ def test_members_that_may_be_packed_are_asked_about_once() -> None:
 )
 def test_nothing_is_asked_without_need(ctype: CType) -> None:
     assert asked(ctype) == []
+
+
+def test_a_struct_that_the_question_can_not_name_leaves_the_others_their_alignments() -> None:
+    small, local, other = record("small", SHORT), record("local", SHORT), record("other", LONG)
+    parameters = tuple(Parameter("", ctype) for ctype in (small, local, other, Pointer(LONG, 4)))
+    read = Declarations({"f": FunctionDeclaration("f", "f", FunctionType(SHORT, parameters))})
+
+    def answer(text: str) -> bytes:
+        if "struct local" in text:
+            raise CompileError("struct local is not known")
+        return bytes(8 if tag == "other" else 4 for tag in re.findall(r"va_arg\(list, struct (\w+)\)", text))
+
+    ask_arguments(read, "user.c", answer)
+    assert [each.passed for each in (small, local, other)] == [4, 0, 8]
+    local.limit = 8
+    with pytest.raises(CompileError):
+        ask_arguments(read, "user.c", answer)
