@@ -428,7 +428,7 @@ class TypeNames:
     def _members(self, record: RecordType, alignments: Sequence[int], whole: int) -> Iterable[str]:
         """The members, each at its bit, with bits without a name where the compiler would leave no gap."""
         bit, unit = 0, self._unit(record, alignments, whole)
-        gaps = record.kind == "struct"
+        gaps, exact = record.kind == "struct", record.passed and unit == _LONG
         for index, (field, due) in enumerate(zip(record.fields, alignments, strict=True)):
             own = self._alignment(_bare(field.type))
             attribute = f"packed, aligned({due})" if due < own else f"aligned({due})" if due > own else ""
@@ -440,7 +440,7 @@ class TypeNames:
                 if field.is_number and (own <= whole or self._pack(record, whole)):
                     attribute = ""
             begin = rounded(bit, 8 * due if field.bits is None else due)
-            if gaps and (begin != field.begin or unit == _LONG):
+            if gaps and (exact or begin != field.begin):
                 yield from _gap(bit, field.begin, unit)
             bit = max(bit, field.begin + field.width)
             width = "" if field.bits is None else f" : {field.bits}"
@@ -449,7 +449,7 @@ class TypeNames:
                 + width
                 + f" __attribute__(({attribute}))" * bool(attribute)
             )
-        if gaps and (rounded(bit, 8 * whole) != 8 * record.size or unit == _LONG):
+        if gaps and (exact or rounded(bit, 8 * whole) != 8 * record.size):
             yield from _gap(bit, 8 * record.size, unit)
 
     def _pack(self, record: RecordType, whole: int) -> int:

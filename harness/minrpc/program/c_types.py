@@ -139,12 +139,8 @@ class RecordType:
     @property
     def places(self) -> tuple[object, ...]:
         """Its members' names and places."""
-        wholes = (
-            f.bits == 8 * size_of(f.type) for f in self.fields
-        )  # Not each compiler tells that they are bits.
-        return tuple(
-            (f.name, f.begin, None if whole else f.bits) for f, whole in zip(self.fields, wholes, strict=True)
-        )
+        # A bit-field of its type's whole width is as its type, since Clang does not tell it.
+        return tuple((f.name, f.begin, f.bits % (8 * size_of(f.type)) if f.bits else 0) for f in self.fields)
 
     @property
     def is_flexible(self) -> bool:

@@ -17,6 +17,7 @@ from minrpc.program.c_types import (
     Pointer,
     RecordType,
     Scalar,
+    same_type,
 )
 from minrpc.program.packing import ask_alignments, ask_arguments
 
@@ -84,3 +85,17 @@ def test_a_struct_that_the_question_can_not_name_leaves_the_others_their_alignme
     local.limit = 8
     with pytest.raises(CompileError):
         ask_arguments(read, "user.c", answer)
+
+
+def test_a_member_that_has_no_alignment_is_a_bit_field_and_its_struct_the_same() -> None:
+    known, other = record("known", SHORT, LONG), record("known", SHORT, LONG)
+    read = Declarations({"f": FunctionDeclaration("f", "f", FunctionType(SHORT, (Parameter("s", known),)))})
+
+    def answer(text: str) -> bytes:
+        if "m1" in text:
+            raise CompileError("__alignof__ of a bit-field")
+        return bytes([4] * text.count("__alignof__"))
+
+    ask_alignments(read, "user.c", 4, answer)
+    assert [(each.bits, each.begin, each.alignment) for each in known.fields] == [(None, 0, 4), (64, 64, 0)]
+    assert same_type(known, other)
