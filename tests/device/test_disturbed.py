@@ -66,8 +66,9 @@ def test_a_clock_that_was_set_back_is_noticed(running_device: RunningDevice, lib
     """Its registers are as before."""
     need(lib, "zero")
     if running_device.target.platform.port == "zephyr":
-        sample = measure(lib, "zero", number=1, repeat=1)(50000).samples[0]
-        assert sample.coarse, "the second clock has the time, and the sample says so"
+        if "mps2" not in running_device.name:
+            pytest.skip("its devicetree chooses no second clock")
+        assert measure(lib, "zero", number=1, repeat=1)(50000).samples[0].coarse
         return
     with pytest.raises(ClockError, match="the device's clocks disagree"):
         measure(lib, "zero", number=1, repeat=1)(50000)
