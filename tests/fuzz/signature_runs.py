@@ -106,12 +106,16 @@ class Given:
     def _value(self, kind: Type, holder: Any, key: Any) -> Any:  # noqa: ANN401 - of any type
         """A value whose pointers lead to objects."""
         made = [self._plain(kind, got(holder, key))]
+        self._point(kind, made, 0, holder, key)
+        return made[0]
+
+    def _point(self, kind: Type, made: list[Any], at: int, holder: Any, key: Any) -> None:  # noqa: ANN401
+        """Sets the pointers of a value that was made."""
         theirs = pointers(kind, holder, key)
-        for (_, mine, at, _), (_, model, there, _) in zip(pointers(kind, made, 0), theirs, strict=True):
+        for (_, mine, here, _), (_, model, there, _) in zip(pointers(kind, made, at), theirs, strict=True):
             target = got(model, there)
             if target is not None:
-                put(mine, at, self._object(target))
-        return made[0]
+                put(mine, here, self._object(target))
 
     def _plain(self, kind: Type, model: Any) -> Any:  # noqa: ANN401
         match kind:
@@ -139,8 +143,11 @@ class Given:
             assert isinstance(target.kind.element, Leaf)
             made = self._array(target.kind.element, list(target.cells))
         else:
-            made = [self._value(target.kind, target.cells, index) for index in range(len(target.cells))]
-            made = made[0] if isinstance(target.kind, Record) and len(made) == 1 else made
+            items = [self._plain(target.kind, got(target.cells, index)) for index in range(len(target.cells))]
+            made = items[0] if isinstance(target.kind, Record) and len(items) == 1 else items
+            self._made[id(target)] = made  # before its pointers, which may lead into it
+            for index in range(len(items)):
+                self._point(target.kind, items, index, target.cells, index)
         self._made[id(target)] = made
         return made
 

@@ -39,7 +39,7 @@ def _draw_order(axes: Any, measurement: Measurement) -> None:  # noqa: ANN401
         span = (summary.interval.low, summary.interval.high)
         axes.axhspan(*span, color=_COLOURS["head"], alpha=0.2, label="95 % interval")
     axes.set_xlabel("repeat")
-    axes.set_ylabel("cycles per call")
+    axes.set_ylabel("ticks per call")
     axes.ticklabel_format(axis="y", useOffset=False)
     axes.legend(fontsize=8)
 
@@ -62,7 +62,7 @@ def _draw_change(axes: Any, change: Change) -> None:  # noqa: ANN401
     axes.set_yticks([0, 1], ["head", "base"])
     axes.set_ylim(-0.6, 1.6)
     axes.set_title(f"{change.call} on {change.platform}: {change.verdict}", fontsize=9, loc="left")
-    axes.set_xlabel("cycles per call", fontsize=8)
+    axes.set_xlabel("ticks per call", fontsize=8)
     axes.ticklabel_format(axis="x", useOffset=False)
     axes.grid(axis="x", alpha=0.3)
 

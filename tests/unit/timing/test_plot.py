@@ -39,6 +39,7 @@ def test_repeats_stand_in_their_order_with_outliers_and_the_median(
     plot.draw_samples(recorded(cycles), tmp_path / "one.svg")
     (figure,) = figures
     order, spread = figure.axes
+    assert order.get_ylabel() == "ticks per call"
     repeats, outlier, median = points(order)
     assert repeats == ([1, 2, 3, 4, 5, 6, 7], [100, 101, 102, 100, 101, 102, 900])
     assert outlier == ([7], [900])
