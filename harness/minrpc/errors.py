@@ -388,6 +388,12 @@ class PortGoneError(LinkClosedError):
     default_next_step = "plug the board in again; `ls /dev/serial/by-id` names the ports that are there"
 
 
+class PortDeniedError(HarnessError):
+    """The user may not open the serial port; for a moment also a port that udev is still setting up."""
+
+    default_next_step = "add yourself to the port's group (`ls -l` shows it, often dialout) and log in again"
+
+
 class PortBusyError(HarnessError):
     """Another process holds the serial port.
 

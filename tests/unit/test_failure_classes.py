@@ -35,6 +35,7 @@ PROVOKED_BY: dict[type[HarnessError], str] = {
     errors.LinkError: "unit/client/test_failures.py::test_an_answer_with_a_wrong_crc",
     errors.LinkClosedError: "unit/client/test_failures.py::test_the_far_end_is_gone",
     errors.PortGoneError: "unit/transport/test_serial_port.py::test_unplugged_in_use",
+    errors.PortDeniedError: "unit/transport/test_urls.py::test_a_port_without_permission_names_the_group",
     errors.PortBusyError: "unit/transport/test_serial_port.py::test_the_holder_is_named",
     errors.AmbiguousBoardError: "unit/transport/test_serial_port.py::test_several_boards_are_listed",
     errors.FlashError: "unit/firmware/test_flash.py::test_the_runners_last_lines_are_shown",

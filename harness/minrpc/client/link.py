@@ -108,6 +108,7 @@ class SessionLink:
         self.owner: Owner = owner or Unowned()
         self.total = total
         self._keep_open = keep_open
+        self._closed = False
         self._session = ClientSession(new_nonce or RandomNonces())
         self._waiting = False
         self._deadline = Deadline("session", 0.0)
@@ -159,6 +160,11 @@ class SessionLink:
         ConfigurationError while the link is lent.
         """
         self._require_own()
+        if self._closed:  # The link may go on for another client, whose session this would end.
+            step = "open the device again, and load libraries again"
+            error = LinkClosedError(f"{self.transport.name}: this device was closed", next_step=step)
+            error.by_us = True
+            raise error
         deadline = self.deadline("session", budget_s)
         self._waiting = False
         self.numbered = None
@@ -323,6 +329,7 @@ class SessionLink:
 
     def close(self) -> None:
         """End the session as far as the link still allows, and close the transport unless it was lent."""
+        self._closed = True
         try:
             self.transport.write(self._session.terminate(), 1.0)
         except (DeadlineError, LinkClosedError) as error:

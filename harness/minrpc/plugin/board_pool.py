@@ -12,7 +12,7 @@ from minrpc.firmware import Firmware
 from minrpc.host.deadline import Deadline
 from minrpc.pipeline import connect
 from minrpc.running import RunningDevice, start
-from minrpc.running.board import can_reset, power_cycle
+from minrpc.running.board import await_port, can_reset, power_cycle
 from minrpc.running.lease import Lease, Say, lease, put_into_quarantine
 from minrpc.targets import Target
 
@@ -51,6 +51,8 @@ class PooledBoard:
             if self._lease is None:
                 self._lease = lease(replace(self._target, wait_board_s=self._total.remaining()), self._say)
                 self._say(f"{self._target.name}: {self.name}")
+            elif not self._is_back(self._lease):
+                continue
             reasons: list[str] = []
             for step, attempt in self._steps(self._lease.target):
                 try:
@@ -69,6 +71,17 @@ class PooledBoard:
         held, self._lease, self._firmware = self._lease, None, None
         if held is not None:
             held.release()
+
+    def _is_back(self, kept: Lease) -> bool:
+        """Waits for the board's port, which may have been unplugged; False if the board had to be left."""
+        try:
+            await_port(kept.target, self._total, self._say)
+        except HarnessError as error:
+            self._give_up(error.message)
+            return False
+        if not kept.follow_port():
+            self.release()
+        return self._lease is not None
 
     def _give_up(self, reason: str) -> None:
         assert self._lease is not None

@@ -21,6 +21,7 @@ from minrpc.pipeline import Device, connect
 from minrpc.pipeline.post_mortem import state_lines
 from minrpc.plugin.board_pool import PooledBoard
 from minrpc.running import RunningDevice, start
+from minrpc.running.board import await_port
 from minrpc.targets import Target
 
 _RESET_S: Final = 60.0
@@ -52,6 +53,7 @@ class SharedDevice:
     _device: Device | None = field(default=None, init=False)
     _flashed: bool = field(default=False, init=False)
     _answered: bool = field(default=False, init=False)
+    _worked: bool = field(default=False, init=False)
     _spoiled: bool = field(default=False, init=False)
     _pool: PooledBoard | None = field(default=None, init=False)
 
@@ -94,6 +96,9 @@ class SharedDevice:
             self._running.check()
         except EmulatorExitedError as error:
             self.say(f"{error.message}, between two tests; it is started again")
+        if self._running.is_unplugged():
+            self.say(f"{self._running.name} went away between two tests; it is opened again")
+            return True
         return not self._running.alive()
 
     def _answers(self) -> bool:
@@ -117,7 +122,7 @@ class SharedDevice:
         self._device = device
         with self._once_or_never():
             device.connect()
-            self._answered = True
+            self._answered = self._worked = True
         return device
 
     @contextmanager
@@ -211,6 +216,8 @@ class SharedDevice:
         if self._pool is not None:
             running, self._firmware = self._pool.start()
             return running
+        if self._worked:
+            await_port(self.target, self.total, self.say)
         firmware = self.firmware
         counted = self.coverage is not None and firmware and firmware.target.platform.starts == "qemu"
         counters = counters_for(firmware.elf) if counted and firmware else None

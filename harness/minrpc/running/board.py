@@ -5,17 +5,30 @@ from __future__ import annotations
 
 import shlex
 import time
+from collections.abc import Callable
 from typing import Final
 
-from minrpc.errors import LinkClosedError, ResetError
+from minrpc.errors import LinkClosedError, PortBusyError, PortDeniedError, ResetError
 from minrpc.host.deadline import Deadline
 from minrpc.host.process import run_command
 from minrpc.targets import Target
-from minrpc.transport import BoardLink, RemotePort, SerialTransport, Transport, open_url, port_of
+from minrpc.transport import (
+    BoardLink,
+    RemotePort,
+    SerialTransport,
+    Transport,
+    is_serial,
+    open_url,
+    port_of,
+)
 
 # A USB board's port disappears with the reset and comes back later, with new paths. No event reports its
 # return.
 _LOOK_AGAIN_S: Final = 0.05
+# Seconds to wait for a port that was unplugged: a person plugs it in again.
+_PLUG_IN_S: Final = 30.0
+# A port that comes back is not at once open to all: udev sets its owner, and other programs probe it.
+_AWAY: Final = (LinkClosedError, PortBusyError, PortDeniedError)
 _OUTPUT_LINES: Final = 6
 
 
@@ -79,12 +92,32 @@ def _run(kind: str, command: str, target: Target, deadline: Deadline) -> None:
 
 
 def come_back(target: Target, deadline: Deadline, wait_s: float = _LOOK_AGAIN_S) -> BoardLink:
-    """Opens the board's link, tried every `wait_s` seconds. Raises LinkClosedError if the port is not back in
-    time."""
+    """Opens the board's link, tried every `wait_s` seconds. Raises LinkClosedError, PortBusyError or
+    PortDeniedError if the port is not back in time."""
     while True:
         time.sleep(min(wait_s, deadline.remaining()))
         try:
             return open_port(target)
-        except LinkClosedError:
+        except _AWAY:
             if deadline.expired():
                 raise
+
+
+def await_port(target: Target, total: Deadline, say: Callable[[str], None]) -> None:
+    """Wait until the serial port of a board that has answered can be opened: it may have been unplugged.
+
+    Other links are not waited for. say: shows a line for the person who has to plug it in.
+    Raises as `come_back` does.
+    """
+    if not is_serial(target.serial_port or ""):
+        return
+    try:
+        open_port(target).close()
+        return
+    except _AWAY as error:
+        say(f"{target.name}: waits up to {_PLUG_IN_S:g} s for its port: {error.message}")
+    try:
+        come_back(target, Deadline("plug in", _PLUG_IN_S, total=total)).close()
+    except _AWAY as error:
+        error.args = (f"{error.message}; waited {_PLUG_IN_S:g} s for it to come back",)
+        raise

@@ -173,6 +173,11 @@ class RunningDevice:
         """True if the process runs; always True for a board, which can't be checked."""
         return self.process is None or self.process.poll() is None
 
+    def is_unplugged(self) -> bool:
+        """True if a board's link is gone; False for a link that does not tell without a transfer."""
+        link = self.transport
+        return self.process is None and isinstance(link, FdTransport) and link.is_gone()
+
     def check(self) -> None:
         """Raise EmulatorExitedError when the process has ended by itself and no request has reported that."""
         if not self._stopped and not self.alive() and self._ended is None:

@@ -43,6 +43,16 @@ class Lease:
     _locks: list[OwnedLock] = field(default_factory=list)
     _place: Place | None = None
 
+    def follow_port(self) -> bool:
+        """Hold the device to which the link leads now: a port that was unplugged may be another device.
+
+        False if another process has that device.
+        """
+        held, self._locks = self._locks, _locks_of(self.board.link if self.board else "")
+        for lock in held:
+            lock.release()
+        return bool(self._locks)
+
     def release(self) -> None:
         """Run the board's last script, and free it. A second call does nothing."""
         locks, self._locks = self._locks, []
@@ -125,7 +135,8 @@ def key_of(link: str) -> str:
 
 
 def put_into_quarantine(board: HardwareBoard, reason: str) -> None:
-    """Put the board into quarantine for an hour, or until it is released by hand."""
+    """Put the board into quarantine for an hour, or until it is released by hand; a board whose port is not
+    there, until its port is back."""
     holder = Holder.this_process()
     note = {"reason": reason, "since": time.time(), "by": f"pid {holder.pid} of {holder.user}"}
     write_whole(_note(board), json.dumps(note))
@@ -175,27 +186,42 @@ def run_script(board: HardwareBoard, name: str, script: str) -> None:
 def _take(target: Target, board: HardwareBoard | None) -> Lease | None:
     link = target.serial_port if board is None else board.link
     assert link is not None
-    lock = take(key_of(link))
-    if lock is None:
+    locks = _locks_of(link)
+    if not locks:
         return None
-    if board is not None and quarantine_of(board):  # Its last user has just put it there.
-        lock.release()
-        return None
+    taken = Lease(target, None, locks)
     try:
-        leased = target if board is None else leased_target(target, board)
-        place = acquire(link) if link.startswith(LABGRID) else None
-        leased = leased if place is None else _at_place(leased, place)
-        taken = Lease(leased, board, [lock], place)
-    except BaseException:
-        lock.release()
-        raise
-    if board is not None:
-        try:
+        if board is not None:
+            if quarantine_of(board):  # Its last user has just put it there.
+                taken.release()
+                return None
+            taken.target = leased_target(target, board)
+        if link.startswith(LABGRID):
+            place = taken._place = acquire(link)
+            taken.target = _at_place(taken.target, place)
+        if board is not None:
             run_script(board, "pre_script", board.pre_script)
-        except BaseException:
-            Lease(leased, None, [lock], place).release()
-            raise
+    except BaseException:
+        taken.release()
+        raise
+    taken.board = board
     return taken
+
+
+def _locks_of(link: str) -> list[OwnedLock]:
+    """The locks of the link's name and of the device to which it leads; none if another process has one.
+
+    The name keeps a board while it is unplugged.
+    """
+    locks: list[OwnedLock] = []
+    for key in dict.fromkeys((link, key_of(link))):
+        lock = take(key)
+        if lock is None:
+            for held in locks:
+                held.release()
+            return []
+        locks.append(lock)
+    return locks
 
 
 def _at_place(target: Target, place: Place) -> Target:

@@ -27,6 +27,8 @@ _MAX_KEPT = 64 * 1024 * 1024
 # bytes may be left.
 _NEWS_S = 0.01
 _LONG = 2048
+# The far end of a socket has closed it; poll(2) reports a hang-up, of terminals, unasked.
+_RDHUP = getattr(select, "POLLRDHUP", 0)
 
 if sys.platform != "win32":
     import termios
@@ -138,6 +140,12 @@ class FdTransport:
         self._kept_bytes = 0
         if self._news is not None:
             self._news.register(self._fd, select.EPOLLIN | select.EPOLLET)
+
+    def is_gone(self) -> bool:
+        """True if the far end is gone; reads nothing."""
+        gone = select.poll()
+        gone.register(self._fd, _RDHUP)
+        return bool(gone.poll(0))
 
     def close(self) -> None:
         """Close the descriptor."""

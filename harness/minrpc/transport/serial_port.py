@@ -12,7 +12,14 @@ from typing import Final, Literal
 
 import serial
 
-from minrpc.errors import ConfigurationError, HarnessError, PortBusyError, PortGoneError, ResetError
+from minrpc.errors import (
+    ConfigurationError,
+    HarnessError,
+    PortBusyError,
+    PortDeniedError,
+    PortGoneError,
+    ResetError,
+)
 from minrpc.transport.fd import FdTransport, set_raw
 
 if sys.platform != "win32":
@@ -106,12 +113,12 @@ def _open_port(path: str, baud: int, reset_line: ModemLine | Literal[""]) -> ser
         raise ConfigurationError(f"{path}: {error}", stage="open link", next_step=step) from error
 
 
-def _group_step(path: str) -> str:
-    """Advice: the command that gives the user access to the port."""
+def _group_step(path: str) -> str | None:
+    """Advice: the command that gives the user access to the port; None if its group has no name."""
     try:
         group = Path(path).group()
     except (OSError, KeyError):
-        return "add yourself to the port's group (`ls -l` shows it, often dialout) and log in again"
+        return None
     return f"run `sudo usermod -a -G {group} $USER`, which adds you to the port's group, and log in again"
 
 
@@ -121,8 +128,7 @@ def _open_error(path: str, error: serial.SerialException) -> HarnessError:
     if error.errno in _GONE:
         return PortGoneError(f"{path} is not there: {os.strerror(error.errno)}", stage="open link")
     if error.errno == errno.EACCES:
-        return HarnessError(
-            f"{path}: no permission to open it", stage="open link", next_step=_group_step(path)
-        )
+        message = f"{path}: no permission to open it"
+        return PortDeniedError(message, stage="open link", next_step=_group_step(path))
     step = "check the port's path"
     return HarnessError(f"{path} can't be opened: {error}", stage="open link", next_step=step)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from minrpc.errors import ConfigurationError, HarnessError, LinkClosedError
+from minrpc.errors import ConfigurationError, HarnessError, LinkClosedError, PortGoneError
 from minrpc.host.process import describe_status, exited_within, output_tail, spawn, stop_group
 from minrpc.transport.fd import FdTransport, SocketTransport
 from minrpc.transport.ports import find_port
@@ -30,6 +30,14 @@ _LAST_LINES: Final = 3
 def is_local_port(url: str) -> bool:
     """True for a serial port of this machine: its path, or its USB id or description."""
     return not url.startswith((_EXEC, "socket://", "rfc2217://", "unix://", "labgrid:"))
+
+
+def is_serial(url: str) -> bool:
+    """True for a serial port of this machine, also if it is not there."""
+    try:
+        return is_local_port(url) and not _is_socket(find_port(url))
+    except PortGoneError:
+        return True
 
 
 def is_tcp(url: str) -> bool:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import pytest
+from minrpc import LinkClosedError
 from minrpc.client import LentTransport, SessionLink
 from minrpc.transport import memory_pair
 from minrpc.wire.framing import encode_frame
@@ -67,3 +69,13 @@ def test_a_link_that_is_opened_again_stays_lent() -> None:
     assert far.read(0.0)
     far.write(b"x", 1.0)
     assert again.read(0.0) == b"x"
+
+
+def test_a_device_that_is_closed_does_not_disturb_the_next_on_its_link() -> None:
+    near, far = memory_pair()
+    link = SessionLink(LentTransport(near))
+    link.close()
+    far.read(0.0)
+    with pytest.raises(LinkClosedError, match="this device was closed"):
+        link.start(0.1)
+    assert not far.read(0.0)

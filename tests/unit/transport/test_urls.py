@@ -26,6 +26,7 @@ from minrpc import (
     open_device,
     start,
 )
+from minrpc.errors import PortDeniedError
 from minrpc.host import Deadline
 from minrpc.transport import RemotePort, open_url, ports, set_raw
 from serial.rfc2217 import PortManager
@@ -245,7 +246,7 @@ def test_a_port_without_permission_names_the_group(tmp_path: Path, monkeypatch: 
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("serial.serialposix.os.open", refused)
-    with pytest.raises(HarnessError, match="no permission to open it") as caught:
+    with pytest.raises(PortDeniedError, match="no permission to open it") as caught:
         open_url(str(port), 115200)
     assert f"usermod -a -G {port.group()} $USER" in caught.value.next_step
 
