@@ -253,3 +253,14 @@ def test_wrong_usage_runs_nothing(
     done = subprocess.run(["bash", CI / "run", *words], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
+
+
+def test_the_style_of_c_is_not_passed_where_checkpatch_reads_no_file(tmp_path: Path) -> None:
+    """checkpatch gives `diff` the name without quotes, reads nothing, and finds nothing."""
+    (tmp_path / "a b/.ci").mkdir(parents=True)
+    script = shutil.copy(CI / "c-style", tmp_path / "a b/.ci")
+    done = subprocess.run([script, "/nowhere"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"checkpatch reads no file with a space in its path: {tmp_path}/a b\n",
+    )
