@@ -127,6 +127,8 @@ def _run(step: Step, limit_s: float, limit: str) -> Outcome:
     environment = os.environ | {k: v for k, v in step.environment.items() if v is not None}
     for name in [name for name, value in step.environment.items() if value is None]:
         environment.pop(name, None)
+    problem, interrupted = "", False
+    process: subprocess.Popen[bytes] | None = None  # Also if the interrupt comes while it is started.
     try:
         process = subprocess.Popen(
             step.command,
@@ -135,24 +137,23 @@ def _run(step: Step, limit_s: float, limit: str) -> Outcome:
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
-    except OSError as error:
-        return Outcome(step.name, f"can't be started: {error}", time.monotonic() - begin)
-    problem, interrupted = "", False
-    try:
         status = process.wait(limit_s)
         end = time.monotonic() + _ENDING_S
         while _descendants() and time.monotonic() < end:
             _pause(process)
         if status != 0:
             problem = f"exit status {status}" if status > 0 else f"ended by signal {-status}"
+    except OSError as error:
+        problem = f"can't be started: {error}"
     except (subprocess.TimeoutExpired, KeyboardInterrupt) as why:
         interrupted = isinstance(why, KeyboardInterrupt)
         reason = "interrupted" if interrupted else f"cut: the {limit} had passed"
         problem = f"{reason}, while these ran: {_named(_descendants())}"
         # pytest and others name their current test when they are interrupted, and remove their files.
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGINT)
-        _wait(process, _LAST_WORDS_S)
+        if process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGINT)
+            _wait(process, _LAST_WORDS_S)
     finally:
         left = _end_all(process)
     if left and not problem:
@@ -166,7 +167,7 @@ def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
         process.wait(seconds)
 
 
-def _end_all(process: subprocess.Popen[bytes]) -> str:
+def _end_all(process: subprocess.Popen[bytes] | None) -> str:
     """Ends all processes below this process; returns the names of those that still ran."""
     left = ""
     while found := _descendants():
@@ -175,15 +176,17 @@ def _end_all(process: subprocess.Popen[bytes]) -> str:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         _pause(process)
-    process.wait()
+    if process is not None:
+        process.wait()
     return left
 
 
-def _pause(process: subprocess.Popen[bytes]) -> None:
+def _pause(process: subprocess.Popen[bytes] | None) -> None:
     """Takes the ended processes that this process has inherited, and waits."""
-    process.poll()
+    if process is not None:
+        process.poll()
     for pid, (parent, state) in _states().items():
-        if parent == os.getpid() and state == "Z" and pid != process.pid:
+        if parent == os.getpid() and state == "Z" and (process is None or pid != process.pid):
             with suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
     time.sleep(_POLL_S)

@@ -182,6 +182,24 @@ def test_an_interrupted_run_names_all_and_leaves_nothing(number: int, ends: str,
     assert not [*tmp_path.iterdir()]
 
 
+def test_an_interrupt_while_a_step_is_started_leaves_nothing() -> None:
+    code = f"""
+real = steps.subprocess.Popen
+def popen(*words, **given):
+    real(*words, **given)
+    raise KeyboardInterrupt
+steps.subprocess.Popen = popen
+try:
+    run.run(Step("one", ("sleep", "7007{PID}")))
+except KeyboardInterrupt:
+    pass
+"""
+    program = PROGRAM.format(ci=str(CI), limit_s=60, grace_s=60, steps=code)
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True)
+    assert "== FAILED one: interrupted, while these ran: " in done.stdout
+    assert not is_running("7007")
+
+
 def test_an_output_that_can_not_be_written_is_one_sentence(tmp_path: Path) -> None:
     command = [sys.executable, "-c", PARTS.format(ci=str(CI), parts=())]
     with Path("/dev/full").open("w") as full:
