@@ -73,4 +73,4 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, former)
-        signal.setitimer(signal.ITIMER_REAL, former_left)  # Of a test that runs pytest in its process.
+        signal.setitimer(signal.ITIMER_REAL, former_left)  # A test that runs pytest in its process has one.
