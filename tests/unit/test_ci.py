@@ -113,7 +113,8 @@ def test_steps_for_which_no_time_is_left_are_named(tmp_path: Path) -> None:
 
 # Runs parts of one step each: (name, extras, command).
 PARTS = """
-import sys
+import signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # Below nohup it is ignored.
 sys.path.insert(0, {ci!r})
 import parts, steps
 from pathlib import Path
