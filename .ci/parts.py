@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Final, NoReturn
 
 from steps import Step, Steps
@@ -94,10 +95,16 @@ for name in sys.argv[1:]:
     lacks = "; ".join(f"{item.name}: {item.problem}" for item in lacking(load_platforms()[name]))
     print(f"{name}: {lacks}" if lacks else name)
 """
-# Prints "VERSION PATH" for each Zephyr that the firmware builds with.
+# Prints "VERSION PATH" for each Zephyr that the firmware builds with. No other stands in for ZEPHYR_BASE's.
 _ZEPHYRS: Final = """
+import os, sys
+from minrpc.errors import ZephyrMissingError
 from minrpc.firmware.sources import firmware_root
-from minrpc.firmware.zephyr_workspace import workspaces
+from minrpc.firmware.zephyr_workspace import find_workspace, workspaces
+try:
+    _ = os.environ.get("ZEPHYR_BASE") and find_workspace(firmware_root())
+except ZephyrMissingError as error:
+    sys.exit(str(error))
 for workspace in workspaces(firmware_root()):
     print(workspace.version, workspace.base)
 """
@@ -248,6 +255,7 @@ NIGHTLY: Final = (
 )
 GATE_MINUTES: Final = 40.0
 NIGHTLY_MINUTES: Final = 240.0
+_INTERRUPTS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def main(words: list[str]) -> int:
@@ -256,18 +264,42 @@ def main(words: list[str]) -> int:
     parts = _parts(given.parts, parser.error)
     if (problem := _wrong_zephyr_base(os.environ.get("ZEPHYR_BASE"))) is not None:
         parser.error(problem)
-    minutes = given.limit or (GATE_MINUTES if set(parts) <= set(GATE) else NIGHTLY_MINUTES)
     os.chdir(ROOT)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    steps = Steps(minutes * 60)
-    with tempfile.TemporaryDirectory() as work:
-        try:
-            for part in parts:
-                _run(part, steps, Path(work))
-        except KeyboardInterrupt:
-            steps.note("the other steps", "did not run: interrupted")
-    print("", *steps.report(), sep="\n", flush=True)
+    for number in _INTERRUPTS:
+        # `nohup` ignores SIGHUP; a shell ignores SIGINT for its background jobs, which must end all the same.
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, _interrupted)
+    steps = Steps(_limit_s(parts, given.limit))
+    try:
+        with tempfile.TemporaryDirectory() as work:
+            _run_all(parts, steps, Path(work))
+        print("", *steps.report(), sep="\n", flush=True)
+    except OSError as error:  # No step raises it: the report can't be written.
+        print(f".ci/run: stopped: {error}", file=sys.stderr)
+        return 1
     return 1 if steps.has_failed else 0
+
+
+def _run_all(parts: list[Part], steps: Steps, work: Path) -> None:
+    left = list(parts)
+    try:
+        while left:
+            _run(left[0], steps, work)
+            del left[0]
+    except KeyboardInterrupt:
+        for part in left:
+            steps.note(part.name, "did not run to its end: interrupted")
+
+
+def _limit_s(parts: list[Part], minutes: float | None) -> float:
+    return 60 * (minutes or (GATE_MINUTES if set(parts) <= set(GATE) else NIGHTLY_MINUTES))
+
+
+def _interrupted(number: int, frame: FrameType | None) -> None:
+    """Further signals would interrupt the end of the processes, and the removal of the files."""
+    for each in _INTERRUPTS:
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -307,7 +339,7 @@ def _parts(names: list[str], error: Callable[[str], NoReturn]) -> list[Part]:
 
 def _wrong_zephyr_base(base: str | None) -> str | None:
     """A sentence, if the environment's ZEPHYR_BASE leads to no Zephyr."""
-    if base is None or Path(base, "VERSION").is_file():
+    if not base or Path(base, "VERSION").is_file():
         return None
     return f"ZEPHYR_BASE is {base!r}, which holds no Zephyr: there is no file VERSION"
 
@@ -320,11 +352,16 @@ def _run(part: Part, steps: Steps, work: Path) -> None:
         if not steps.run(Step(f"{part.name}: set-up", ("./run", "setup"), 900)):
             steps.note(part.name, "did not run: its set-up failed")
             return
-    try:
-        for step in part.steps(work):
-            steps.run(step)
-    except (SetupError, OSError, subprocess.TimeoutExpired) as error:
-        steps.note(part.name, f"its steps can't be listed: {error}")
+    listed = part.steps(work)
+    while True:
+        try:
+            step = next(listed, None)
+        except (SetupError, OSError, subprocess.TimeoutExpired) as error:
+            steps.note(part.name, f"its steps can't be listed: {error}")
+            return
+        if step is None:
+            return
+        steps.run(step)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,7 @@ class Outcome:
 
     problem: "" if the step passed.
     ran: False for a step that was skipped, or for which no time was left.
+    interrupted: the user ended the step.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Outcome:
     wall_s: float = 0.0
     cpu_s: float = 0.0
     ran: bool = True
+    interrupted: bool = False
 
 
 class Steps:
@@ -74,7 +76,10 @@ class Steps:
         return any(outcome.problem for outcome in self.outcomes)
 
     def run(self, step: Step) -> bool:
-        """Runs a step, unless no time is left. Returns True if it passed."""
+        """Runs a step, unless no time is left. Returns True if it passed.
+
+        Raises KeyboardInterrupt after the end of an interrupted step and its processes.
+        """
         if step.skipped:
             _say(f"SKIPPED {step.name}: {step.skipped}")
             self.outcomes.append(Outcome(f"{step.name}: {step.skipped}", ran=False))
@@ -90,6 +95,8 @@ class Steps:
         outcome = _run(step, min(left_s, step.limit_s), limit)
         _say(f"{step.name}: {outcome.wall_s:.0f} s")
         self.outcomes.append(outcome)
+        if outcome.interrupted:
+            raise KeyboardInterrupt
         return not outcome.problem
 
     def note(self, name: str, problem: str) -> None:
@@ -120,6 +127,8 @@ def _run(step: Step, limit_s: float, limit: str) -> Outcome:
     environment = os.environ | {k: v for k, v in step.environment.items() if v is not None}
     for name in [name for name, value in step.environment.items() if value is None]:
         environment.pop(name, None)
+    problem, interrupted = "", False
+    process: subprocess.Popen[bytes] | None = None  # Also if the interrupt comes while it is started.
     try:
         process = subprocess.Popen(
             step.command,
@@ -128,24 +137,29 @@ def _run(step: Step, limit_s: float, limit: str) -> Outcome:
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
-    except OSError as error:
-        return Outcome(step.name, f"can't be started: {error}", time.monotonic() - begin)
-    problem, ending_s = "", 0.0
-    try:
         status = process.wait(limit_s)
-        ending_s = _ENDING_S
+        end = time.monotonic() + _ENDING_S
+        while _descendants() and time.monotonic() < end:
+            _pause(process)
         if status != 0:
             problem = f"exit status {status}" if status > 0 else f"ended by signal {-status}"
-    except subprocess.TimeoutExpired:
-        problem = f"cut: the {limit} had passed, while these ran: {_named(_descendants())}"
-        # pytest and others name their current test when they are interrupted.
-        os.killpg(process.pid, signal.SIGINT)
-        _wait(process, _LAST_WORDS_S)
+    except OSError as error:
+        problem = f"can't be started: {error}"
+    except (subprocess.TimeoutExpired, KeyboardInterrupt) as why:
+        interrupted = isinstance(why, KeyboardInterrupt)
+        reason = "interrupted" if interrupted else f"cut: the {limit} had passed"
+        problem = f"{reason}, while these ran: {_named(_descendants())}"
+        # pytest and others name their current test when they are interrupted, and remove their files.
+        if process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGINT)
+            _wait(process, _LAST_WORDS_S)
     finally:
-        left = _end_all(process, ending_s)
+        left = _end_all(process)
     if left and not problem:
         problem = f"left processes: {left}"
-    return Outcome(step.name, problem, time.monotonic() - begin, _children_s() - cpu_before)
+    times = time.monotonic() - begin, _children_s() - cpu_before
+    return Outcome(step.name, problem, *times, interrupted=interrupted)
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
@@ -153,28 +167,29 @@ def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
         process.wait(seconds)
 
 
-def _end_all(process: subprocess.Popen[bytes], wait_s: float) -> str:
-    """Ends all processes below this process; returns the names of those that did not end by themselves."""
-    end, left = time.monotonic() + wait_s, ""
+def _end_all(process: subprocess.Popen[bytes] | None) -> str:
+    """Ends all processes below this process; returns the names of those that still ran."""
+    left = ""
     while found := _descendants():
-        if time.monotonic() >= end:
-            left = left or _named(found)
-            for pid in found:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-        process.poll()
-        _reap(process.pid)
-        time.sleep(_POLL_S)
-    process.wait()
+        left = left or _named(found)
+        for pid in found:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        _pause(process)
+    if process is not None:
+        process.wait()
     return left
 
 
-def _reap(but: int) -> None:
-    """Takes the ended processes that this process has inherited."""
+def _pause(process: subprocess.Popen[bytes] | None) -> None:
+    """Takes the ended processes that this process has inherited, and waits."""
+    if process is not None:
+        process.poll()
     for pid, (parent, state) in _states().items():
-        if parent == os.getpid() and state == "Z" and pid != but:
+        if parent == os.getpid() and state == "Z" and (process is None or pid != process.pid):
             with suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
+    time.sleep(_POLL_S)
 
 
 def _states() -> dict[int, tuple[int, str]]:

@@ -67,9 +67,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         pytest.fail(f"the test ran for {ran:.0f} s, and its limit is {limit:g} s\n{stacks()}".rstrip())
 
     former = signal.signal(signal.SIGALRM, expired)
-    signal.setitimer(signal.ITIMER_REAL, limit)
+    former_left, _ = signal.setitimer(signal.ITIMER_REAL, limit)
     try:
         return (yield)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, former)
+        signal.setitimer(signal.ITIMER_REAL, former_left)  # A test that runs pytest in its process has one.

@@ -23,6 +23,7 @@ from minrpc import (
     library_of,
     measure,
     open_device,
+    profile_call,
     start,
 )
 from minrpc.counters import Counts
@@ -79,14 +80,14 @@ def counting(image: Firmware) -> Iterator[Counting]:
 
 
 def test_lines_of_skipped_instructions_are_not_covered(image: Firmware, tmp_path: Path) -> None:
-    """Perhaps covered, where QEMU shows no flags: the compiler puts the line into an IT block."""
+    """A profile names them. Perhaps covered, where QEMU shows no flags: the compiler makes an IT block."""
     if image.target.platform.core not in ("cortex-m3", "cortex-m4"):
         pytest.skip("for Thumb with IT")
     source = tmp_path / "twice.c"
     source.write_text("int twice(int x)\n{\n\tif (x < 0)\n\t\treturn -2 * x;\n\treturn x + 1;\n}\n")
     exact = api_of(qemu_version(image.target.platform.qemu)) > 1
     with (
-        counters_for(image.elf) as counters,
+        counters_for(image.elf, flow=True) as counters,
         start(image, counters=counters) as running,
         connect(running) as device,
     ):
@@ -100,6 +101,10 @@ def test_lines_of_skipped_instructions_are_not_covered(image: Firmware, tmp_path
         assert count_of_line_4() == (0 if exact else None)
         assert library["twice"](-5) == 10
         assert count_of_line_4() == (1 if exact else None)
+        found = [profile_call(library, counters, "twice", [x]).skipped_lines for x in (5, -5)]
+    words = [{line.number: word for line, word in lines.items() if line} for lines in found]
+    either = {4: "perhaps skipped", 5: "perhaps skipped"}
+    assert words == ([{4: "skipped"}, {5: "skipped"}] if exact else [either, either])
 
 
 def test_the_plugin_takes_none_of_the_guests_time(image: Firmware) -> None:

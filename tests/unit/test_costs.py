@@ -9,13 +9,13 @@ import tomllib
 import pytest
 
 from tests import costs
-from tests.costs import SHARED, Costs, by_room, over_budget
+from tests.costs import SHARED, Costs, by_room, over_budget, slowest
 
 BUDGETS = {"calibration": 0.02, "tests/unit": 10.0, "tests/unit/cli": 2.0, SHARED: 1.0}
 RUN = Costs(
     tests={
         "tests/unit/test_a.py::test_one": (9.0, 4.0),
-        "tests/unit/cli/test_b.py::test_two[posix]": (1.0, 1.5),
+        "tests/unit/cli/test_b.py::test_two[posix]": (20.0, 1.5),
         "tests/unit/cli/deep/test_c.py::test_three": (1.0, 1.0),
     },
     shared_s=0.5,
@@ -23,6 +23,7 @@ RUN = Costs(
 
 
 def test_a_room_is_the_innermost_directory_of_the_table() -> None:
+    assert [line.split()[-1] for line in slowest(RUN)] == ["test", *RUN.tests]
     assert by_room(RUN, BUDGETS) == {"tests/unit": 4.0, "tests/unit/cli": 2.5, SHARED: 0.5}
 
 
@@ -34,7 +35,7 @@ def test_a_slow_machine_is_no_excuse_and_no_alarm() -> None:
     assert not [*over_budget(RUN, BUDGETS)]
     RUN.loops_s = [0.01]
     assert [line.split()[0] for line in over_budget(RUN, BUDGETS)] == ["tests/unit/cli"]
-    RUN.loops_s = [0.005]
+    RUN.loops_s = [0.002, 0.008]
     assert [line.split()[0] for line in over_budget(RUN, BUDGETS)] == [
         "tests/unit",
         "tests/unit/cli",
@@ -58,6 +59,9 @@ def test_the_end_of_a_run_shows_the_slowest_tests(
         pytest_plugins = ["tests.costs"]
         def pytest_addoption(parser):
             parser.addoption("--all", action="store_true")
+        def pytest_unconfigure(config):
+            from tests import costs
+            print("loops:", len(config.stash[costs._COSTS].loops_s))
         """
     )
     pytester.makepyfile(
@@ -86,6 +90,8 @@ def test_the_end_of_a_run_shows_the_slowest_tests(
     assert text.index("test_dear") < text.index("test_cheap")
     (shared_s,) = re.findall(rf"([0-9.]+) s  {SHARED}", text)
     assert float(shared_s) > 0
+    assert "tests took " in text, "a room without a budget"
+    assert f"loops: {1 + workers}" in text
     monkeypatch.delenv("CI")
     result = pytester.runpytest("-p", "no:cacheprovider", "-k", "cheap")
     result.stdout.no_fnmatch_line("*processors*")

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The limit of each test (tests/limits.py), by running pytest on tests that hang."""
 
+import signal
+
 import pytest
 
 from tests import limits
@@ -43,6 +45,39 @@ def test_a_hung_test_fails_with_the_stacks_of_all_threads(pytester: pytest.Pytes
     )
 
 
+def test_a_slow_test_has_a_longer_limit(request: pytest.FixtureRequest) -> None:
+    assert limits.limit_s(request.node) == limits.LIMIT_S
+    request.applymarker(pytest.mark.slow)
+    assert limits.limit_s(request.node) == limits.SLOW_LIMIT_S
+
+
+@pytest.mark.limit(500)
+def test_a_limit_that_has_grown_and_that_of_a_test_around_it(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crowd() -> float:
+        monkeypatch.setenv("ASKED", "1")
+        return 1e6
+
+    handler = signal.getsignal(signal.SIGALRM)
+    monkeypatch.setattr(limits, "crowd", crowd)
+    result = run(
+        pytester,
+        """
+        import os, time
+        import pytest
+
+        @pytest.mark.limit(0.01)
+        def test_ends_later():
+            while "ASKED" not in os.environ:
+                time.sleep(0.01)
+        """,
+    )
+    result.assert_outcomes(passed=1)
+    assert signal.getsignal(signal.SIGALRM) is handler
+    assert limits.LIMIT_S < signal.getitimer(signal.ITIMER_REAL)[0] <= 500
+
+
 def test_a_hung_device_shows_the_wire(users_cache: None, pytester: pytest.Pytester) -> None:
     result = run(
         pytester,
@@ -69,7 +104,7 @@ def test_a_hung_device_shows_the_wire(users_cache: None, pytester: pytest.Pytest
 
 
 def test_the_limit_grows_where_processes_wait_for_a_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
-    for load, times in ((0.0, 1.0), (2.0, 1.0), (5.0, 2.5), (100.0, 4.0)):
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {*range(10)})
+    for load, times in ((0.0, 1.0), (10.0, 1.0), (25.0, 2.5), (100.0, 4.0)):
         monkeypatch.setattr("os.getloadavg", lambda load=load: (load, 0.0, 0.0))
         assert limits.crowd() == times

@@ -111,7 +111,7 @@ def _text(profile: Profile, call: str, platform: str, firmware: Firmware, top: i
     yield f"  {'own':>12} {'':>6}  line"
     lines = list(profile.called_lines.items())
     for line, count in lines[:top]:
-        place = f"{place_text(line)}  {source_text(firmware, line)}"
+        place = f"{place_text(line, profile)}  {source_text(firmware, line)}"
         yield f"  {count:>12,} {count / total:>6.1%}  {place}".rstrip()
     more = sum(count for _, count in lines[top:])
     if more:
@@ -145,6 +145,8 @@ def _annotated(profile: Profile, name: str, firmware: Firmware) -> Iterator[str]
     yield f"{name}, {file}"
     lines = source_lines(firmware, file)
     for number in range(min(numbers), max(numbers) + 1):
-        count = profile.lines.get(Line(file, number))
+        line = Line(file, number)
+        count = profile.lines.get(line)
         text = lines[number - 1] if number <= len(lines) else ""
-        yield f"  {f'{count:,}' if count else '':>12}  {number:>5}  {text}".rstrip()
+        note = f"  ({profile.skipped_lines[line]})" if line in profile.skipped_lines else ""
+        yield f"  {f'{count:,}' if count else '':>12}  {number:>5}  {text}{note}".rstrip()

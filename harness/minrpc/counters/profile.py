@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal, Protocol
 
@@ -34,6 +34,7 @@ class Profile:
 
     tree, counts: the same instructions or cycles, by call tree and by address.
     unit: instructions or cycles. estimate: source of cycles, a line. spread: possible excess of the total.
+    ran: executions by address, without IT and what it skipped; None: QEMU does not show if it skipped all.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Profile:
     unit: Unit = "instructions"
     estimate: str = ""
     spread: int = 0
+    ran: Mapping[int, int | None] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
@@ -93,6 +95,18 @@ class Profile:
             sums[None] = sums.get(None, 0) + self.counts.elsewhere
         return dict(sorted(sums.items(), key=lambda item: -item[1]))
 
+    @cached_property
+    def skipped_lines(self) -> Mapping[Line | None, str]:
+        """Lines that IT blocks "skipped", or "perhaps skipped", each time; they count all the same."""
+        times: dict[Line | None, list[int | None]] = {}
+        for address in self.counts.by_address if self.ran else ():
+            times.setdefault(self.image.line_at(address), []).append(self.ran.get(address, 0))
+        return {
+            line: "perhaps skipped" if None in ran else "skipped"
+            for line, ran in times.items()
+            if not any(ran)
+        }
+
     def check(self) -> None:
         """Raise HarnessError unless all sums are equal: else the plugin or this module has a bug."""
         sums = {
@@ -138,13 +152,23 @@ def profile_call(
     # The first call also measures the cost of measuring, in separate batches.
     measurer(*arguments)
     tree, counts, spread = _so_far(counters, by)
+    before = _ran(counters)
     measurer(*arguments)
     image = counters.image.as_of_now()
     all_trees, all_counts, all_spread = _so_far(counters, by)
     estimate = counters.estimate if by == "cycles" else ""
-    profile = Profile(name, image, all_trees - tree, all_counts - counts, by, estimate, all_spread - spread)
+    ran = {
+        at: None if times is None else times - (before.get(at) or 0) for at, times in _ran(counters).items()
+    }
+    profile = Profile(
+        name, image, all_trees - tree, all_counts - counts, by, estimate, all_spread - spread, ran
+    )
     profile.check()
     return profile
+
+
+def _ran(counters: QemuCounters) -> dict[int, int | None]:
+    return {at: times for _, counts in counters.executed_by_code() for at, times in counts.items()}
 
 
 def _so_far(counters: QemuCounters, by: Unit) -> tuple[CallTree, Counts, int]:

@@ -427,7 +427,7 @@ class TypeNames:
 
     def _members(self, record: RecordType, alignments: Sequence[int], whole: int) -> Iterable[str]:
         """The members, each at its bit, with bits without a name where the compiler would leave no gap."""
-        bit, unit = 0, self._unit(record, alignments, whole)
+        bit, unit, pack = 0, self._unit(record, alignments, whole), self._pack(record, whole)
         gaps, exact = record.kind == "struct", record.passed and unit == _LONG
         for index, (field, due) in enumerate(zip(record.fields, alignments, strict=True)):
             own = self._alignment(_bare(field.type))
@@ -437,7 +437,7 @@ class TypeNames:
                 if own <= whole and _crosses(field, bit) and rounded(bit, 8 * own) == field.begin:
                     # The compiler's own gap, which is no bits without a name: on x86-64 calls differ by them.
                     due, attribute = 8 * own, f"packed, aligned({own})"
-                if field.is_number and (own <= whole or self._pack(record, whole)):
+                if field.is_number and (own <= whole or pack):
                     attribute = ""
             begin = rounded(bit, 8 * due if field.bits is None else due)
             if gaps and (exact or begin != field.begin):

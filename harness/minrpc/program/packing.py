@@ -8,9 +8,8 @@ compiler tells the alignments, in an object with a section of numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from minrpc.errors import CompileError
 from minrpc.program.c_types import (
@@ -33,8 +32,7 @@ from minrpc.program.c_types import (
 SECTION: Final = ".minrpc_alignments"
 """The section of the compiled answer: a byte for each member, its alignment."""
 
-_BITS: Final = 255
-"""The answer for a bit-field of its type's whole width, which Clang tells as a member of this type."""
+_T = TypeVar("_T")
 
 
 class _Asked(NamedTuple):
@@ -76,21 +74,16 @@ def ask_arguments(read: Declarations, source: str, answer: Callable[[str], bytes
     for record, ctype in _named(read):
         if record.complete and not record.passed:
             asked.setdefault(id(record), (record, declaration(ctype)))
-    waiting = [list(asked.values())] if asked else []
-    while waiting:
-        several = waiting.pop()
+
+    def text(several: Sequence[tuple[RecordType, str]]) -> str:
         questions = "".join(_ARM_ARGUMENT.replace("@TYPE@", name) for _, name in several)
-        try:
-            told = answer(f'#include "{source}"\n{_ARM_PROLOGUE}{questions}}}\n')
-        except CompileError:
-            half = len(several) // 2
-            if half:
-                waiting += [several[:half], several[half:]]
-            elif several[0][0].limit:
-                raise
-            continue
-        for (record, _), alignment in zip(several, told, strict=True):
-            record.passed = alignment
+        return f'#include "{source}"\n{_ARM_PROLOGUE}{questions}}}\n'
+
+    for (record, _), told in _told(list(asked.values()), text, answer):
+        if isinstance(told, int):
+            record.passed = told
+        elif record.limit:
+            raise told
 
 
 def ask_alignments(read: Declarations, source: str, word: int, answer: Callable[[str], bytes]) -> None:
@@ -104,23 +97,33 @@ def ask_alignments(read: Declarations, source: str, word: int, answer: Callable[
         if not record.limit and (alignment_of(ctype) > word or not _is_plain(record)):
             for asked in _questions(ctype, declaration(ctype), f"(*({declaration(ctype)} *)0)."):
                 found.setdefault((id(asked.record), asked.number), asked)
-    if not found:
-        return
-    told = _told(list(found.values()), source, answer)
-    for (record, number, expression), alignment in zip(found.values(), told, strict=True):
+
+    def text(several: Sequence[_Asked]) -> str:
+        return _numbers(source, (f"__alignof__({item.expression or 'char[64]'})" for item in several))
+
+    for (record, number, expression), told in _told(list(found.values()), text, answer):
         if number is None:
-            record.limit = alignment if expression else UNKNOWN
+            if not isinstance(told, int):
+                raise told
+            record.limit = told if expression else UNKNOWN
             continue
         fields = list(record.fields)
         field = fields[number]
         whole = replace(field, bits=field.width, first_bit=field.begin)
-        fields[number] = whole if alignment == _BITS else replace(field, alignment=alignment)
+        # Clang tells a bit-field of its type's whole width as a member of this type.
+        fields[number] = replace(field, alignment=told) if isinstance(told, int) else whole
         record.fields = tuple(fields)
-    for record, number, expression in found.values():
-        if number is None and expression and record.limit == 1 and any(f.is_number for f in record.fields):
-            with suppress(CompileError):  # Clang can't tell, and makes no difference.
-                question = f"__builtin_has_attribute({expression}, packed)"
-                record.alignment = _numbers([question], source, answer)[0]
+
+    def packed(several: Sequence[_Asked]) -> str:
+        return _numbers(source, (f"__builtin_has_attribute({item.expression}, packed)" for item in several))
+
+    structs = [item for item in found.values() if item.number is None and item.expression]
+    numbered = [
+        item for item in structs if item.record.limit == 1 and any(f.is_number for f in item.record.fields)
+    ]
+    for (record, _, _), told in _told(numbered, packed, answer):
+        if isinstance(told, int):  # Clang can't tell, and makes no difference.
+            record.alignment = told
 
 
 def _named(read: Declarations) -> Iterator[tuple[RecordType, CType]]:
@@ -133,22 +136,22 @@ def _named(read: Declarations) -> Iterator[tuple[RecordType, CType]]:
             yield record, ctype
 
 
-def _told(asked: Sequence[_Asked], source: str, answer: Callable[[str], bytes]) -> bytes:
-    """The alignments. Raises CompileError."""
+def _told(
+    asked: Sequence[_T], text: Callable[[Sequence[_T]], str], answer: Callable[[str], bytes]
+) -> list[tuple[_T, int | CompileError]]:
+    """Each with its number, or with the compiler's refusal. text: the question about several."""
     try:
-        return _numbers([f"__alignof__({item.expression or 'char[64]'})" for item in asked], source, answer)
-    except CompileError:
+        return list(zip(asked, answer(text(asked)) if asked else b"", strict=True))
+    except CompileError as error:
         if (half := len(asked) // 2) > 0:
-            return _told(asked[:half], source, answer) + _told(asked[half:], source, answer)
-        if asked[0].number is None:
-            raise
-        return bytes([_BITS])
+            return _told(asked[:half], text, answer) + _told(asked[half:], text, answer)
+        return [(asked[0], error)]
 
 
-def _numbers(expressions: Iterable[str], source: str, answer: Callable[[str], bytes]) -> bytes:
-    """The values of constant expressions. Raises CompileError."""
+def _numbers(source: str, expressions: Iterable[str]) -> str:
+    """C of an answer with the values of constant expressions."""
     place = f'__attribute__((used, section("{SECTION}"))) const unsigned char minrpc_alignments[]'
-    return answer(f'#include "{source}"\n{place} = {{{", ".join(expressions)}}};\n')
+    return f'#include "{source}"\n{place} = {{{", ".join(expressions)}}};\n'
 
 
 def _is_plain(record: RecordType) -> bool:

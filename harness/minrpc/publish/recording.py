@@ -274,14 +274,17 @@ def _lines(firmware: Firmware, profile: Profile) -> list[tuple[str, str, int]]:
     found = list(profile.called_lines.items())
     if not any(profile.called_lines):
         return []
-    lines = [(place_text(line), source_text(firmware, line), count) for line, count in found[:_LINES]]
+    lines = [
+        (place_text(line, profile), source_text(firmware, line), count) for line, count in found[:_LINES]
+    ]
     rest = sum(count for _, count in found[_LINES:])
     return [*lines, (f"{len(found) - _LINES} more", "", rest)] if rest else lines
 
 
-def place_text(line: Line | None) -> str:
-    """The line as tables show it: "scale.c:12"."""
-    return f"{Path(line.file).name}:{line.number}" if line else "no source line known"
+def place_text(line: Line | None, profile: Profile) -> str:
+    """The line as tables show it: "scale.c:12", "scale.c:14 (skipped)"."""
+    place = f"{Path(line.file).name}:{line.number}" if line else "no source line known"
+    return f"{place} ({profile.skipped_lines[line]})" if line in profile.skipped_lines else place
 
 
 def source_text(firmware: Firmware, line: Line | None) -> str:
