@@ -109,7 +109,7 @@ def await_port(target: Target, total: Deadline, say: Callable[[str], None]) -> N
     Other links are not waited for. say: shows a line for the person who has to plug it in.
     Raises as `come_back` does.
     """
-    if not is_serial(target.serial_port or ""):
+    if target.serial_port is None or not is_serial(target.serial_port):
         return
     try:
         open_port(target).close()
