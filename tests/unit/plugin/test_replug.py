@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import serial
 from minrpc import Target, build
 from minrpc.host.owned_lock import DIRECTORY_VARIABLE
 from minrpc.transport import set_raw
@@ -144,6 +146,7 @@ def test_only_the_test_that_was_cut_fails(
 ) -> None:
     result = run(pytester, monkeypatch, bench, when, boards=boards)
     result.assert_outcomes(passed=COUNT - 1, failed=1)
+    result.stdout.fnmatch_lines(["minrpc: posix: waits up to 30 s for its port: */tty0 is not there: *"])
     result.stdout.fnmatch_lines(["E *PortGoneError: */tty0: the far end is gone*"])
 
 
@@ -161,3 +164,38 @@ def test_a_board_that_stays_away_is_waited_for_once(
     result = run(pytester, monkeypatch, bench, "call", look=lambda: None)
     result.assert_outcomes(passed=CUT, failed=1, errors=1, skipped=COUNT - CUT - 2)
     result.stdout.fnmatch_lines(["SKIPPED*posix could not be used: */tty0 is not there*waited 0 s for it*"])
+
+
+def test_another_board_takes_the_place_of_one_that_stays_away(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, bench: Bench
+) -> None:
+    bench.plug(1)
+    monkeypatch.setattr("minrpc.running.board._PLUG_IN_S", 0.0)
+    result = run(pytester, monkeypatch, bench, "call", boards=2, look=lambda: None)
+    result.assert_outcomes(passed=COUNT - 1, failed=1)
+    result.stdout.fnmatch_lines(["minrpc: posix: b0 * in quarantine: */tty0 is not there*"])
+    result.stdout.fnmatch_lines(["minrpc: posix: b1 *"])
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EBUSY, errno.EIO])
+def test_a_port_that_can_not_be_opened_for_a_moment_is_looked_at_again(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, bench: Bench, number: int
+) -> None:
+    """udev sets a new port's owner after it has made the port, and modem managers open new ports."""
+    failures: list[int] = []
+    opened = serial.Serial.open
+
+    def fails(port: serial.Serial) -> None:
+        if failures:
+            raise serial.SerialException(failures.pop(), f"could not open port {port.port}")
+        opened(port)
+
+    def look() -> None:
+        if not bench.path(0).exists():
+            bench.plug()
+            failures.extend([number] * 3)
+
+    monkeypatch.setattr(serial.Serial, "open", fails)
+    result = run(pytester, monkeypatch, bench, "call", look=look)
+    result.assert_outcomes(passed=COUNT - 1, failed=1)
+    assert not failures
