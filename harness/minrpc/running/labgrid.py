@@ -10,11 +10,14 @@ import re
 import shlex
 import shutil
 import sys
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from minrpc.errors import AmbiguousBoardError, BoardBusyError, ConfigurationError, HarnessError, MissingError
+from minrpc.host.files import write_whole
+from minrpc.host.owned_lock import Holder, OwnedLock, file_of, take
 from minrpc.host.process import run_command
 
 LABGRID: Final = "labgrid:"
@@ -31,18 +34,25 @@ class Place:
 
     url: its serial port, as `open_url` takes it.
     power_command: switches it off and on; "" if it has no power resource.
-    ours: True if it was acquired here, so that `release` gives it back.
+    ours: True if it was acquired here, or by a run that was killed, so that `release` gives it back.
+    lock: shows other runs of this machine that the run lives which acquired the place.
     """
 
     name: str
-    url: str
-    power_command: str
-    ours: bool
+    url: str = ""
+    power_command: str = ""
+    ours: bool = False
+    lock: OwnedLock | None = None
 
     def release(self) -> None:
         """Give the place back, unless the user had acquired it. Raises HarnessError."""
-        if self.ours:
-            _expect_client(self.name, "release")
+        try:
+            if self.ours:
+                _expect_client(self.name, "release")
+                _note(self.name).unlink(missing_ok=True)
+        finally:
+            if self.lock is not None:
+                self.lock.release()
 
 
 def acquire(link: str) -> Place:
@@ -54,17 +64,21 @@ def acquire(link: str) -> Place:
     name, _, port = link.removeprefix(LABGRID).partition("/")
     if not name:
         raise ConfigurationError(f"{link} names no place", next_step="write labgrid:PLACE")
-    ours = _acquired(name)
+    place = Place(name, lock=take(f"{LABGRID}{name}"))
     try:
-        return Place(name, _serial_port(link, name, port), _switched_on(name), ours)
-    except BaseException:
+        ours = _acquired(name) or (place.lock is not None and _note_of(name) == _last_change(name))
+        place = replace(place, ours=ours)
         if ours:
-            _client(name, "release")
+            write_whole(_note(name), _last_change(name))
+        return replace(place, url=_serial_port(link, name, port), power_command=_switched_on(name))
+    except BaseException:
+        with suppress(HarnessError):
+            place.release()
         raise
 
 
 def _acquired(name: str) -> bool:
-    """False if the user had acquired it before."""
+    """False if this user of labgrid had acquired it before."""
     status, output = _client(name, "acquire")
     if status == 0:
         return True
@@ -77,6 +91,32 @@ def _acquired(name: str) -> bool:
             holders=[f"{name}: acquired by {holder[1].rstrip('.,')}" if holder else output.strip()],
         )
     raise _failed(name, "acquire", status, output)
+
+
+def _note(name: str) -> Path:
+    """The file with the place's last change, which is its acquisition by a run of this machine.
+
+    A run holds the place's lock: if a place is found with such a note and without a lock, its run was killed.
+    """
+    return file_of(f"{LABGRID}{name} {Holder.this_process().user}", "acquired")
+
+
+def _note_of(name: str) -> str:
+    try:
+        return _note(name).read_text()
+    except FileNotFoundError:
+        return ""
+
+
+def _last_change(name: str) -> str:
+    """The time of the place's last change, as labgrid writes it."""
+    output = _expect_client(name, "show")
+    found = re.search(r"^\s*changed: (.+)$", output, re.MULTILINE)
+    if found is None:
+        raise HarnessError(
+            f"labgrid shows no time of change for the place {name}", details=output.splitlines()
+        )
+    return found[1]
 
 
 def _serial_port(link: str, name: str, wanted: str) -> str:

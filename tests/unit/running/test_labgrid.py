@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from minrpc import BoardBusyError, ConfigurationError, HarnessError, MissingError, Target, build, open_device
 from minrpc.host import Deadline
+from minrpc.host.owned_lock import DIRECTORY_VARIABLE
 from minrpc.running.board import power_cycle
 from minrpc.running.lease import lease
 
@@ -60,6 +61,7 @@ class Desk:
 @pytest.fixture
 def coordinator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """labgrid's coordinator, named to all of its programs."""
+    monkeypatch.setenv(DIRECTORY_VARIABLE, str(tmp_path / "locks"))
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     monkeypatch.setenv("LG_COORDINATOR", address)
@@ -167,6 +169,31 @@ def test_a_place_of_somebody_else_and_of_ones_own(desk: Desk, monkeypatch: pytes
     with pytest.raises(BoardBusyError) as caught:
         lease(Target.named(serial_port="labgrid:desk"))
     assert "/ann" in str(caught.value)
+
+
+HOLD = """
+import sys
+from minrpc import Target
+from minrpc.running.lease import lease
+held = lease(Target.named(serial_port="labgrid:desk"))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_killed_run_s_place_is_released_unless_the_user_took_it_since(desk: Desk, again: bool) -> None:
+    argv = [sys.executable, "-c", HOLD]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as killed:
+        assert killed.stdout is not None
+        assert killed.stdout.readline() == b"held\n"
+        killed.kill()
+    assert holder() != "None"
+    if again:
+        assert client("-p", "desk", "release").returncode == 0
+        assert client("-p", "desk", "acquire").returncode == 0
+    lease(Target.named(serial_port="labgrid:desk")).release()
+    assert (holder() == "None") is not again
 
 
 def test_what_is_wrong_with_a_place(coordinator: str, monkeypatch: pytest.MonkeyPatch) -> None:
