@@ -54,10 +54,10 @@ FOREIGN_TESTS: Final = (
 )
 SUITES: Final = ("trixie", "testing")
 GATE_EXTRAS: Final = "dev"
-NIGHTLY_EXTRAS: Final = "dev,rtl,tvm,litert,tune,dask,kernel-tuner"
+NIGHTLY_EXTRAS: Final = "dev,rtl,tvm,litert,tune,dask,kernel-tuner,labgrid"
 NIGHTLY_PACKAGES: Final = (
     "clang verilator libclang-rt-dev gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf qemu-system-misc "
-    "strace libmagic1 gperf bubblewrap socat gdb-multiarch"
+    "strace libmagic1 gperf bubblewrap socat gdb-multiarch ser2net"
 )
 
 

@@ -59,7 +59,8 @@ def acquire(link: str) -> Place:
     """Acquire the place of "labgrid:PLACE" and switch it on.
 
     A place that the user has acquired is used, too. Raises BoardBusyError with the present user, MissingError
-    without labgrid, AmbiguousBoardError for several serial ports, ConfigurationError for none.
+    without labgrid, AmbiguousBoardError for several serial ports, ConfigurationError for none, HarnessError
+    for a resource that is broken or not there.
     """
     name, _, port = link.removeprefix(LABGRID).partition("/")
     if not name:
@@ -84,6 +85,11 @@ def _acquired(name: str) -> bool:
         return True
     if "You have already acquired" in output and " on " not in output.partition("already acquired")[2]:
         return False
+    if (broken := re.search(r"\((\S+)\) already acquired by place '<broken>'", output)) is not None:
+        step = "mend what labgrid-exporter's log says of it, then start labgrid-exporter again"
+        raise HarnessError(
+            f"labgrid: {broken[1]} of the place {name} is broken", stage="find board", next_step=step
+        )
     if "lready acquired" in output:
         holder = re.search(r"already acquired (?:by|place \S+ on) (\S+)", output)
         raise BoardBusyError(
@@ -177,9 +183,12 @@ def _expect_client(name: str, *action: str) -> str:
 
 def _failed(name: str, action: str, status: int | None, output: str) -> HarnessError:
     how = "did not end in time" if status is None else "failed"
+    step = f"check that `labgrid-client -p {name} show` works: LG_COORDINATOR names the coordinator"
+    if "no matching remote resource" in output:
+        step = "start labgrid-exporter, which offers the resource, or correct the place's match"
     return HarnessError(
         f"labgrid: {action} of the place {name} {how}",
         stage="find board",
         details=output.strip().splitlines()[-_OUTPUT_LINES:],
-        next_step=f"check that `labgrid-client -p {name} show` works: LG_COORDINATOR names the coordinator",
+        next_step=step,
     )

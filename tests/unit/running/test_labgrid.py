@@ -5,12 +5,14 @@ firmware."""
 from __future__ import annotations
 
 import http.server
+import os
 import shlex
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -92,6 +94,19 @@ def wait_for(holds: object, log: Path) -> None:
         assert not deadline.expired(), log.read_text()
 
 
+@contextmanager
+def exporter(coordinator: str, resources: Path) -> Iterator[None]:
+    """labgrid's exporter of a file of resources, and the place "desk" with them."""
+    words = [str(BIN / "labgrid-exporter"), "-c", coordinator, "-n", "rack", "--hostname", "127.0.0.1"]
+    log = resources.with_suffix(".log")
+    with running([*words, str(resources)], log, resources.parent):
+        wait_for(lambda: "rack/desk" in client("resources").stdout, log)
+        for action in (["create"], ["add-match", "rack/desk/*"]):
+            made = client("-p", "desk", *action)
+            assert made.returncode == 0, made.stderr
+        yield
+
+
 @pytest.fixture
 def desk(coordinator: str, tmp_path: Path) -> Iterator[Desk]:
     """The place "desk" with a serial port and a power switch."""
@@ -111,13 +126,7 @@ def desk(coordinator: str, tmp_path: Path) -> Iterator[Desk]:
         f"    host: http://127.0.0.1:{switch.server_address[1]}/relay/{{index}}/{{value}}\n"
         "    index: 1\n"
     )
-    words = [str(BIN / "labgrid-exporter"), "-c", coordinator, "-n", "rack", "--hostname", "127.0.0.1"]
-    log = tmp_path / "exporter.log"
-    with running([*words, str(resources)], log, tmp_path):
-        wait_for(lambda: "rack/desk" in client("resources").stdout, log)
-        for action in (["create"], ["add-match", "rack/desk/*"]):
-            made = client("-p", "desk", *action)
-            assert made.returncode == 0, made.stderr
+    with exporter(coordinator, resources):
         yield desk
     listener.close()
     switch.shutdown()
@@ -194,6 +203,25 @@ def test_a_killed_run_s_place_is_released_unless_the_user_took_it_since(desk: De
         assert client("-p", "desk", "acquire").returncode == 0
     lease(Target.named(serial_port="labgrid:desk")).release()
     assert (holder() == "None") is not again
+
+
+def test_a_resource_that_is_broken_or_gone(
+    coordinator: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The exporter's ser2net fails, which breaks its resource; then the exporter ends."""
+    (tmp_path / "ser2net").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "ser2net").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    resources = tmp_path / "exporter.yaml"
+    resources.write_text("desk: {RawSerialPort: {port: /dev/ptmx, speed: 115200}}\n")
+    with exporter(coordinator, resources):
+        broken = "rack/desk/NetworkSerialPort/RawSerialPort of the place desk is broken"
+        with pytest.raises(HarnessError, match=broken):
+            lease(Target.named(serial_port="labgrid:desk"))
+    wait_for(lambda: "rack/desk" not in client("resources").stdout, tmp_path / "coordinator.log")
+    with pytest.raises(HarnessError, match="start labgrid-exporter, which offers the resource"):
+        lease(Target.named(serial_port="labgrid:desk"))
+    assert holder() == "None"
 
 
 def test_what_is_wrong_with_a_place(coordinator: str, monkeypatch: pytest.MonkeyPatch) -> None:
