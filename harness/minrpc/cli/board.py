@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     board_flash.add_arguments(actions.add_parser("flash", help="build the firmware and flash it"))
     board_list.add_list_arguments(actions.add_parser("list", help="connected ports, and their users"))
     text = "write twister's hardware map of the connected boards"
-    board_list.add_map_option(actions.add_parser("scan", help=text))
+    board_list.add_scan_arguments(actions.add_parser("scan", help=text))
     board_list.add_release_arguments(actions.add_parser("release", help="end a board's quarantine"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,14 @@ from serial.tools import list_ports
 from serial.tools.list_ports_common import ListPortInfo
 
 from minrpc.cli.json_output import add_json_option, write_json
-from minrpc.errors import ConfigurationError
+from minrpc.errors import ConfigurationError, HarnessError
 from minrpc.host.owned_lock import holder_of
+from minrpc.pipeline import probing
 from minrpc.running.lease import end_quarantine, key_of, quarantine_of
 from minrpc.targets.hardware_map import HardwareBoard, load_hardware_map
 from minrpc.targets.map_file import read_map
-from minrpc.targets.map_scan import scan
+from minrpc.targets.map_scan import UNKNOWN, scan
+from minrpc.transport import has_rate
 from minrpc.transport.ports import by_id, interface_of
 
 
@@ -27,6 +29,16 @@ def add_map_option(parser: argparse.ArgumentParser) -> None:
     """Declare --hardware-map."""
     text = "also list the boards of this map"
     parser.add_argument("--hardware-map", type=Path, metavar="FILE", help=text)
+
+
+def add_scan_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `scan`."""
+    add_map_option(parser)
+    text = (
+        "start a session with each connected board, at its baud rate, else at other rates, and write the "
+        "rate, and the board that its firmware names; LINK: one more port, as --serial-port has it"
+    )
+    parser.add_argument("--probe", nargs="?", const="", metavar="LINK", help=text)
 
 
 def add_list_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,15 +72,38 @@ def list_main(arguments: argparse.Namespace) -> int:
 
 def scan_main(arguments: argparse.Namespace) -> int:
     """Write a hardware map of the connected boards to standard output; always 0."""
-    before = read_map(arguments.hardware_map) if arguments.hardware_map else ("", [])
-    found = scan(list_ports.comports(), *before)
+    text, entries = read_map(arguments.hardware_map) if arguments.hardware_map else ("", [])
+    asks = {} if arguments.probe is None else {"link": arguments.probe, "probe": _answer}
+    found = scan(list_ports.comports(), text, entries, **asks)
     print(found.text, end="")
     notes = list(found.notes)
     if found.unnamed:
         notes.append(f"write the board's name for platform: of {', '.join(found.unnamed)}")
     for note in notes:
-        print(f"minrpc: {note}", file=sys.stderr)
+        _tell(note)
     return 0
+
+
+def _answer(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """The rate at which the entry's board answers, and its name, if the entry has none; tells the answer."""
+    link = str(entry.get("serial") or "")
+    if not link or not has_rate(link):
+        return {}
+    try:
+        answer = probing.probe(link, entry.get("baud"))
+    except HarnessError as error:
+        _tell(f"{link}: {error.message}")
+        return {}
+    if answer is None:
+        _tell(f"{link}: no answer at {', '.join(map(str, sorted(probing.RATES)))} baud")
+        return {}
+    board = answer.info.board
+    _tell(f"{link}: {board or 'a board'} answers at {answer.baud} baud, build {answer.info.build_id}")
+    return {"baud": answer.baud} | ({"platform": board} if board and entry["platform"] == UNKNOWN else {})
+
+
+def _tell(line: str) -> None:
+    print(f"minrpc: {line}", file=sys.stderr)
 
 
 def release_main(arguments: argparse.Namespace) -> int:

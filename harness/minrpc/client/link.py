@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import shlex
 from collections import deque
 from collections.abc import Callable
 from dataclasses import asdict
@@ -30,7 +31,7 @@ from minrpc.errors import (
 )
 from minrpc.host.deadline import Deadline, read_before, write_before
 from minrpc.host.forks import stay_own
-from minrpc.transport import ParentsLink, Transport
+from minrpc.transport import ParentsLink, SerialTransport, Transport, has_rate
 from minrpc.wire.framing import CrcMismatch, FramingCounters, InvalidEscape, Noise, ShortPacket
 from minrpc.wire.heard import describe
 from minrpc.wire.session import (
@@ -441,13 +442,21 @@ class SessionLink:
 
     def _unanswered(self, deadline: Deadline) -> HarnessError:
         passed = deadline.error("the answer to the start of a session")
-        target = self.owner.target
-        baud = target.platform.baud if target is not None and target.attached else None
-        heard = describe(b"".join(self._tail), self._starts, baud)
+        heard = describe(b"".join(self._tail), self._starts, *self._rate())
         kind = SessionError if self._tail else NothingHeardError
         message = f"{self.name}: {heard.message}"
         error = kind(message, details=[passed.message], next_step=heard.next_step)
         return error.add_context(waited_for=passed.waited_for, wall_s=passed.wall_s, cpu_s=passed.cpu_s)
+
+    def _rate(self) -> tuple[str, int, int]:
+        """The serial port, its baud rate and the framing errors that it has counted; none for other links."""
+        target = self.owner.target
+        port = target.serial_port if target is not None else None
+        if target is None or port is None or not has_rate(port):
+            return "", 0, 0
+        link = self.transport.inner if isinstance(self.transport, LentTransport) else self.transport
+        errors = link.framing_errors() if isinstance(link, SerialTransport) else 0
+        return shlex.quote(port), target.platform.baud, errors
 
     def _link_error(self, message: str) -> LinkError:
         return LinkError(message, counts=self._counts())

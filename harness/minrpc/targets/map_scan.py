@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,6 +18,13 @@ from minrpc.targets.map_file import MapLoader
 from minrpc.transport.ports import by_id, interface_in, interface_of, matches
 
 UNKNOWN: Final = "unknown"
+_BOARD: Final = {
+    "connected": True,
+    "id": UNKNOWN,
+    "platform": UNKNOWN,
+    "product": UNKNOWN,
+    "runner": UNKNOWN,
+}
 _ANEW: Final = (
     "the map is written anew, without its comments, anchors and line breaks: "
     "values of it can't be changed in their places"
@@ -33,16 +40,30 @@ class MapScan:
     notes: tuple[str, ...]
 
 
-def scan(ports: Sequence[ListPortInfo], text: str = "", entries: Sequence[dict[str, Any]] = ()) -> MapScan:
+def scan(
+    ports: Sequence[ListPortInfo],
+    text: str = "",
+    entries: Sequence[dict[str, Any]] = (),
+    link: str = "",
+    probe: Callable[[Mapping[str, Any]], dict[str, Any]] = lambda entry: {},
+) -> MapScan:
     """The map of `ports`, and of the `entries` of an earlier map's `text`.
 
     An entry is found again by its ids. It keeps all but its `connected` and, if its port has another name
     now, `serial`; the text also keeps its comments. Entries that are at no USB port of this machine, such as
     one at a URL, stay as they are.
+
+    link: one more board, at a port of any kind. probe: gives further values of a connected board's entry.
     """
     usb = sorted(port for port in ports if port.vid is not None)
     changes, taken, notes = _places(entries, usb)
     new = [_entry(port) for port in usb if _device(port) not in taken]
+    if link and not any(_is_at(entry, link) for entry in [*entries, *new]):
+        new.append({**_BOARD, "serial": link})
+    for entry, change in zip(entries, changes, strict=True):
+        if (entry | change).get("connected") is True:
+            change |= probe(entry | change)
+    new = [entry | probe(entry) for entry in new]
     wanted = [entry | change for entry, change in zip(entries, changes, strict=True)] + new
     names = [str(entry.get("serial")) for entry in wanted if entry.get("platform") == UNKNOWN]
     written, anew = _written(text, entries, changes, new, wanted)
@@ -54,14 +75,17 @@ def scan(ports: Sequence[ListPortInfo], text: str = "", entries: Sequence[dict[s
 def _entry(port: ListPortInfo) -> dict[str, Any]:
     """The entry of a board that no map has."""
     product = port.product or port.description or UNKNOWN
-    return {
-        "connected": True,
+    return _BOARD | {
         "id": port.serial_number or UNKNOWN,
-        "platform": UNKNOWN,
         "product": product,
         "runner": runner_of(product) or UNKNOWN,
         "serial": _link(port),
     }
+
+
+def _is_at(entry: Mapping[str, Any], link: str) -> bool:
+    serial = str(entry.get("serial") or "")
+    return serial == link or ("://" not in link and os.path.realpath(serial) == os.path.realpath(link))
 
 
 def _link(port: ListPortInfo) -> str:

@@ -13,7 +13,7 @@ from minrpc.transport.memory import MemoryTransport, memory_pair
 from minrpc.transport.ports import find_port
 from minrpc.transport.remote_port import RemotePort
 from minrpc.transport.serial_port import SerialTransport, processes_with_open
-from minrpc.transport.urls import BoardLink, is_serial, is_tcp, open_url, port_of
+from minrpc.transport.urls import BoardLink, has_rate, is_serial, is_tcp, open_url, port_of
 
 __all__ = [
     "MAX_READ",
@@ -28,6 +28,7 @@ __all__ = [
     "SocketTransport",
     "Transport",
     "find_port",
+    "has_rate",
     "is_serial",
     "is_tcp",
     "memory_pair",

@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from struct import Struct
 from typing import Final, Literal
 
 import serial
@@ -23,6 +24,7 @@ from minrpc.errors import (
 from minrpc.transport.fd import FdTransport, set_raw
 
 if sys.platform != "win32":
+    import fcntl
     import termios
 
 ModemLine = Literal["dtr", "rts"]
@@ -30,6 +32,9 @@ ModemLine = Literal["dtr", "rts"]
 # Seconds for which a reset line is active: boards need milliseconds, and a capacitor delays the edge.
 PULSE_S: Final = 0.1
 _GONE = frozenset({errno.ENOENT, errno.ENXIO, errno.ENODEV, errno.EIO})
+# struct serial_icounter_struct of linux/serial.h: cts, dsr, rng, dcd, rx, tx, frame, ...
+_ICOUNTER = Struct("20i")
+_FRAME = 6
 _BUSY = frozenset({errno.EBUSY, errno.EAGAIN, errno.EWOULDBLOCK})
 
 
@@ -79,6 +84,11 @@ class SerialTransport(FdTransport):
             port.close()
             raise
         self._port = port
+        self._errors_before = _framing_errors(port.fileno())
+
+    def framing_errors(self) -> int:
+        """Bytes that came without a stop bit since the port was opened; 0 if its driver counts none."""
+        return _framing_errors(self._port.fileno()) - self._errors_before if self._port.is_open else 0
 
     def pull(self, line: ModemLine) -> None:
         """Activate a modem line and release it, which resets a board. Raises ResetError."""
@@ -96,6 +106,15 @@ class SerialTransport(FdTransport):
             self._port.send_break(PULSE_S)
         except (OSError, termios.error) as error:
             raise ResetError(f"{self.name} can't send a BREAK: {error}", stage="reset") from error
+
+
+def _framing_errors(fd: int) -> int:
+    counts = bytearray(_ICOUNTER.size)
+    try:
+        fcntl.ioctl(fd, termios.TIOCGICOUNT, counts)
+    except (OSError, AttributeError):  # Other systems have no such request.
+        return 0
+    return int(_ICOUNTER.unpack(counts)[_FRAME])
 
 
 def _open_port(path: str, baud: int, reset_line: ModemLine | Literal[""]) -> serial.Serial:

@@ -40,6 +40,11 @@ def is_serial(url: str) -> bool:
         return True
 
 
+def has_rate(url: str) -> bool:
+    """True for a serial port, of this machine or behind a server that sets its baud rate."""
+    return is_serial(url) or url.startswith("rfc2217://")
+
+
 def is_tcp(url: str) -> bool:
     """True for a TCP connection, whose server may serve another client."""
     return url.startswith("socket://")

@@ -20,16 +20,22 @@ class Heard(NamedTuple):
     next_step: str
 
 
-def describe(heard: bytes, sent: Sequence[bytes], baud: int | None = None) -> Heard:
+def describe(
+    heard: bytes, sent: Sequence[bytes], port: str = "", baud: int = 0, framing_errors: int = 0
+) -> Heard:
     """Distinguishes no bytes, the sent bytes themselves, readable text and other bytes.
 
-    sent: the starts of sessions that were sent. baud: the rate that was used; None for a link without a rate.
+    sent: the starts of sessions that were sent. port, baud: the serial port and its rate; "" and 0 for other
+    links.
+    framing_errors: bytes that the port received without a stop bit, as far as it counts them.
     """
+    rate = f" at {baud} baud" if baud else ""
+    probe = f": `minrpc board scan --probe {port}` looks for it" if baud else ""
     if not heard:
-        return Heard(
-            "not one byte came",
-            "check power, cable, that the firmware is flashed and for this board, and which UART carries RPC",
+        step = (
+            "check power, cable, that the firmware is flashed and for this board, and which UART carries RPC"
         )
+        return Heard(f"not one byte came{rate}", f"{step}, and its baud rate{probe}" if baud else step)
     others = heard
     for start in sent:
         others = others.replace(start, b"")
@@ -45,11 +51,12 @@ def describe(heard: bytes, sent: Sequence[bytes], baud: int | None = None) -> He
             f"bytes came, but no answer to the start of a session: readable text: {line}",
             "flash the firmware with MinRPC, or name the port that carries RPC: this one is a console's",
         )
-    rate = f" at {baud} baud" if baud else ""
+    framing = f", {framing_errors} of them with a framing error" if framing_errors else ""
+    step = "reset the device; check that nothing else talks to it"
     return Heard(
         f"bytes came, but no answer to the start of a session: {len(others)} bytes or more{rate} that are "
-        "neither text nor frames",
-        "reset the device; check that nothing else talks to it and that --baud is the UART's current-speed",
+        f"neither text nor frames{framing}",
+        f"check that --baud is the UART's current-speed{probe}; {step}" if baud else step,
     )
 
 

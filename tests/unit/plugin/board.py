@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A board on a terminal, as a process: the posix firmware behind it; SIGUSR1 is its reset button.
 
-Its arguments: the firmware, and the path of its terminal. It prints its process id when it is ready.
+Its arguments: the firmware, the path of its terminal, and the baud rate of its UART, if the wire is to be
+true to the bit. It prints its process id when it is ready.
 """
 
 from __future__ import annotations
@@ -12,10 +13,15 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 from contextlib import suppress
 from pathlib import Path
 
 from minrpc.transport import set_raw
+
+from tests.uart import carried
+
+_SPEED = 5
 
 
 class Board:
@@ -42,7 +48,14 @@ class Board:
         self.link.close()
 
 
-def main(elf: str, path: Path) -> None:
+def host_rate(terminal: int) -> int:
+    """The baud rate that the user of the terminal has set."""
+    speed = termios.tcgetattr(terminal)[_SPEED]
+    names = (name for name, value in vars(termios).items() if name[:1] == "B" and value == speed)
+    return int(next(name for name in names if name[1:].isdigit())[1:])
+
+
+def main(elf: str, path: Path, rate: int = 0) -> None:
     board = Board(elf)
     master, slave = os.openpty()
     set_raw(slave)
@@ -65,14 +78,16 @@ def main(elf: str, path: Path) -> None:
             Path(f"{path}.reset").touch()
         elif master in ready:
             sent = os.read(master, 65536)
+            if rate:
+                sent = carried(sent, host_rate(master), rate)
             with suppress(BrokenPipeError, ConnectionResetError):
                 board.link.sendall(sent)
         elif board.link in ready:
             said = board.receive()
             dead = not said
-            os.write(master, said)
+            os.write(master, carried(said, rate, host_rate(master)) if rate else said)
     board.stop()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]))
+    main(sys.argv[1], Path(sys.argv[2]), *map(int, sys.argv[3:]))

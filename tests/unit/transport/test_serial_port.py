@@ -7,8 +7,11 @@ import errno
 import os
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from minrpc import AmbiguousBoardError, ConfigurationError, PortBusyError, PortGoneError, ResetError
@@ -154,3 +157,25 @@ def test_a_line_that_was_pulled_is_let_go(monkeypatch: pytest.MonkeyPatch) -> No
     transport.pull("rts")
     transport.pull("dtr")
     assert set_to == [("rts", True), ("rts", False), ("dtr", True), ("dtr", False)]
+
+
+def test_framing_errors_are_counted_from_the_opening_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the driver's TIOCGICOUNT, which terminals do not have."""
+    frame = [7]
+
+    def ioctl(fd: int, request: int, counts: bytearray) -> int:
+        assert request == termios.TIOCGICOUNT
+        counts[24:28] = frame[0].to_bytes(4, sys.byteorder)  # The seventh of serial_icounter_struct.
+        return 0
+
+    master, slave = os.openpty()
+    with closing(SerialTransport(os.ttyname(slave), 115200)) as link:
+        assert link.framing_errors() == 0
+    monkeypatch.setattr("minrpc.transport.serial_port.fcntl", SimpleNamespace(ioctl=ioctl))
+    with closing(SerialTransport(os.ttyname(slave), 115200)) as link:
+        assert link.framing_errors() == 0
+        frame[0] = 9
+        assert link.framing_errors() == 2
+    assert link.framing_errors() == 0
+    os.close(master)
+    os.close(slave)
