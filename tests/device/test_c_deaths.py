@@ -62,11 +62,6 @@ def end_of(running: RunningDevice) -> type[HarnessError]:
     return SessionTerminatedError if restarts else EmulatorExitedError
 
 
-def tells(shared: SharedDevice) -> bool:
-    """A simulator's process dies without a message."""
-    return shared.name != "native_sim"
-
-
 def test_a_stack_that_runs_out(
     kinds: LoadedLibrary, device: Device, minrpc_shared: SharedDevice, running_device: RunningDevice
 ) -> None:
@@ -74,10 +69,9 @@ def test_a_stack_that_runs_out(
     with pytest.raises(end_of(running_device)) as caught:
         kinds["recurse"](0)
     assert caught.value.stage == "call recurse"
-    if tells(minrpc_shared):
-        assert re.match(r"the stack ran out in recurse\b.*\([\d,]+ bytes", caught.value.message)
-        caller = next(line for line in caught.value.details if line.startswith("called by "))
-        assert re.search(rf"recurse, at \S*kinds\.c:{lines_of('kinds.c', 'return recurse(n + 1)')}", caller)
+    assert re.match(r"the stack ran out in recurse\b.*\([\d,]+ bytes", caught.value.message)
+    caller = next(line for line in caught.value.details if line.startswith("called by "))
+    assert re.search(rf"recurse, at \S*kinds\.c:{lines_of('kinds.c', 'return recurse(n + 1)')}", caller)
     with pytest.raises(
         SessionEndedError, match=r"it ended in 'call recurse': the stack ran out|ended by itself"
     ):
@@ -88,7 +82,7 @@ def test_a_frame_far_larger_than_the_stack(
     kinds: LoadedLibrary, minrpc_shared: SharedDevice, running_device: RunningDevice
 ) -> None:
     """The write skips a small guard: it goes to memory far below the stack."""
-    if not tells(minrpc_shared):
+    if minrpc_shared.name == "native_sim":
         pytest.skip("its functions run on a stack of the host's, with memory of others below it")
     assert kinds["write_below"](100) == 1
     with pytest.raises(end_of(running_device)) as caught:
@@ -104,12 +98,11 @@ def test_null_can_not_be_written(
     with pytest.raises(end_of(running_device)) as caught:
         kinds["call_set_null"]()
     assert caught.value.stage == "call call_set_null"
-    if tells(minrpc_shared):
-        line = lines_of("kinds.c", "*nowhere = 1")
-        # A Cortex-M0 does not report the accessed address.
-        cause = "wrote to 0x0: a null pointer" if "HardFault" not in caught.value.message else "HardFault"
-        assert re.match(rf"{cause}, in set_null, at \S*kinds\.c:{line};", caught.value.message)
-        assert any(detail.startswith("called by call_set_null, at ") for detail in caught.value.details)
+    line = lines_of("kinds.c", "*nowhere = 1")
+    # A Cortex-M0 does not report the accessed address.
+    cause = "wrote to 0x0: a null pointer" if "HardFault" not in caught.value.message else "HardFault"
+    assert re.match(rf"{cause}, in set_null, at \S*kinds\.c:{line};", caught.value.message)
+    assert any(detail.startswith("called by call_set_null, at ") for detail in caught.value.details)
 
 
 def test_null_can_not_be_read(
@@ -120,10 +113,9 @@ def test_null_can_not_be_read(
         pytest.skip("its vectors, or other memory, lie at address 0, open to reading")
     with pytest.raises(end_of(running_device)) as caught:
         kinds["read_null"](50)
-    if tells(minrpc_shared):
-        line = lines_of("kinds.c", "calls += nowhere[index]")
-        place = rf"read from 0xc8: a null pointer, in read_null, at \S*kinds\.c:{line}"
-        assert re.match(place, caught.value.message)
+    line = lines_of("kinds.c", "calls += nowhere[index]")
+    place = rf"read from 0xc8: a null pointer, in read_null, at \S*kinds\.c:{line}"
+    assert re.match(place, caught.value.message)
 
 
 def test_a_return_address_that_was_overwritten(
@@ -131,11 +123,8 @@ def test_a_return_address_that_was_overwritten(
 ) -> None:
     with pytest.raises(end_of(running_device)) as caught:
         kinds["call_smash"](32)
-    if tells(minrpc_shared):
-        assert re.match(
-            r"(call_smash|smash)(, or a function that it called,)? returned ", caught.value.message
-        )
-        assert any("a write past an array on its stack" in detail for detail in caught.value.details)
+    assert re.match(r"(call_smash|smash)(, or a function that it called,)? returned ", caught.value.message)
+    assert any("a write past an array on its stack" in detail for detail in caught.value.details)
 
 
 @pytest.mark.parametrize(
@@ -163,9 +152,8 @@ def test_a_function_that_loses_its_way(
         return
     with pytest.raises(end_of(running_device)) as caught:
         lib[function](*arguments)
-    if tells(minrpc_shared):
-        assert re.match(told, caught.value.message)
-        assert not any("may have damaged its memory" in detail for detail in caught.value.details)
+    assert re.match(told, caught.value.message)
+    assert not any("may have damaged its memory" in detail for detail in caught.value.details)
 
 
 def test_a_machine_that_ends(
@@ -199,8 +187,8 @@ def test_a_restart_is_not_told_as_the_crash_before(
     load: Load, device: Device, minrpc_shared: SharedDevice, running_device: RunningDevice
 ) -> None:
     """Nor is a hang; and the next crash is told again."""
-    if minrpc_shared.target.serial_port is not None or not tells(minrpc_shared):
-        pytest.skip("it tells no crash, or has to be reset by hand")
+    if minrpc_shared.target.serial_port is not None:
+        pytest.skip("it has to be reset by hand")
     for round_ in range(2):
         with pytest.raises(end_of(running_device), match=r"^call of a null function pointer"):
             load("c/lost.c")["call_handler"]()

@@ -45,6 +45,18 @@ def test_each_file_that_was_compiled_counts(built: Firmware, content: Content) -
     assert linked <= known
 
 
+def test_the_host_s_side_of_a_simulated_board_counts(built: Firmware, content: Content) -> None:
+    """The simulator's own makefile compiles these files, and not ninja."""
+    if built.target.name != "native_sim":
+        pytest.skip("the firmware is no simulated board")
+    known = {tail(Path(file)) for file in content.tools}
+    assert {
+        ("ports", "zephyr", "native_host.c"),
+        ("ports", "host", "fault.c"),
+        ("common", "src", "nct.c"),
+    } <= known
+
+
 def test_an_edit_of_any_of_them_makes_another_firmware(built: Firmware, content: Content) -> None:
     hashes = {built.places.expand_path(path): was for path, was in (content.files | content.tools).items()}
     assert content.holds(built.places, hashes.__getitem__)

@@ -5,6 +5,7 @@
                 (`minrpc.firmware.compiler_notes`)
     CMake       its inputs to configure (CMakeLists, modules, Kconfig, devicetree), by its file API
     ninja       all inputs of rules, and each header, from the compiler's dependency files
+    make        files of the host's side of native_sim, from the compiler's dependency files
     the linker  its script, start files and libraries, by --dependency-file
     CMake       the programs that it found; the compiler names the programs that it runs
 
@@ -39,6 +40,8 @@ _PROGRAMS: Final = ("cc1", "cc1plus", "as", "ld", "collect2", "lto-wrapper")
 _PLUGIN: Final = "liblto_plugin.so"
 _COMPILERS: Final = ("C", "CXX", "ASM")
 _ASSEMBLED: Final = ".as.d"
+# The host's side of Zephyr's native_sim is compiled by its own makefile, which runs in each build.
+_SIMULATOR: Final = "zephyr/NSI/**/*.d"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +92,9 @@ def inputs_of(
         )
 
     files = counting([*_configured_from(build_dir), *_ninja_inputs(build_dir), *headers])
-    assembled = list(build_dir.rglob(f"*{_ASSEMBLED}"))
+    assembled, simulator = list(build_dir.rglob(f"*{_ASSEMBLED}")), list(build_dir.glob(_SIMULATOR))
     others = [*_linked(build_dir), *_cached_values(build_dir), *_compiler_files(commands)]
-    others += [path for rule in assembled for path in notes.files_of_rule(_text(rule))]
+    others += [path for rule in assembled + simulator for path in notes.files_of_rule(_text(rule))]
     tools = counting(others + [str(path) for item in whole for path in files_below(item)]) - files
     options = {word for _, words in commands for word in words}
     told = bool(assembled) and not any(word.startswith("-flto") for word in options)

@@ -25,7 +25,6 @@ _WRONG_STACK_POINTER: Final = (
 )
 # Far more than any function's frame, in bytes.
 _FARTHEST: Final = 64 << 20
-_CODE_BITS: Final = 47  # Processes on x86-64 have addresses of 47 bits.
 _PAGE: Final = 4096
 # Functions to leave out of the user's callers: the runtime's callers of loaded functions, and libgcc's
 # divisions.
@@ -130,13 +129,15 @@ def _has_wrong_stack_pointer(words: LastWords, image: Image) -> bool:
     sp = words.values.get("sp")
     if sp is None or sp < _NULL:
         return sp is not None
+    if "SIG" in words.text:  # The host gives the threads of a process their stacks.
+        touched = None if words.address is None else words.address // _PAGE
+        lost = "no memory at sp" in words.text or touched in (sp // _PAGE, (sp - 1) // _PAGE)
+        return lost and not words.overflow
     low, high = image.stack
-    if (low, high) != ANYWHERE and low < high:  # A program may have further stacks.
-        return not low - _FARTHEST <= sp <= high + (0 if words.overflow else _FARTHEST)
-    if "SIG" not in words.text or words.overflow:
+    if (low, high) == ANYWHERE or low >= high:
         return False
-    touched = None if words.address is None else words.address // _PAGE
-    return not 0 < sp < 1 << _CODE_BITS or touched in (sp // _PAGE, (sp - 1) // _PAGE)
+    # A program may have further stacks.
+    return not low - _FARTHEST <= sp <= high + (0 if words.overflow else _FARTHEST)
 
 
 def _wrong_stack_pointer(

@@ -352,9 +352,9 @@ class RunningDevice:
             self.qmp.send("cont")
 
     def _where_process_hangs(self, image: Image, *, asked: bool) -> list[str]:
-        """The present place of the posix port's program, or of a core's: its handler of SIGURG prints it."""
+        """The present place of a program of this machine, or of a core's: its handler of SIGURG prints it."""
         tail = self.output_tail if self.platform.starts == "rtl" else self.console_tail
-        answers = self.platform.starts == "rtl" or self.platform.port == "posix"
+        answers = self.platform.starts in ("rtl", "process")
         if self.process is None or tail is None or not answers:
             return []
         position, text, end = tail.position, "", time.monotonic() + _LOOK_S

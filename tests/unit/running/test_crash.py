@@ -28,7 +28,7 @@ from minrpc.running.last_words import last_words
             "call of a null function pointer, 0x0, in leave, or in a function that it called",
         ),
         (
-            "SIGSEGV at pc 0x7f594c4faeec, sp 0xfc4a3fdd9e412846, code 128, address 0x0",
+            "SIGSEGV at pc 0x7f594c4faeec, sp 0xfc4a3fdd9e412846, code 128, address 0x0, no memory at sp",
             "pointer is wrong: 0xfc4",
         ),
         ("SIGSEGV at pc 0x5550, sp 0x10000, code 1, address 0xfff8, write", "pointer is wrong: 0x10000"),

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "../heap_guard.h"
-#include "fault.h"
+#include "../host/fault.h"
 
 static bool is_told;
 

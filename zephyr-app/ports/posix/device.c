@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <link.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,9 +26,10 @@
 #include <minrpc/posix.h>
 
 #include "../heap_guard.h"
+#include "../host/build_id.h"
+#include "../host/fault.h"
 #include "c_library.h"
 #include "counters.h"
-#include "fault.h"
 #include "parent.h"
 
 #define ARENA_SIZE     (16U * 1024U * 1024U)
@@ -366,39 +366,6 @@ static int link_from(int argc, char **argv, struct minrpc_config *config)
 	return link;
 }
 
-typedef ElfW(Phdr) elf_segment;
-typedef ElfW(Nhdr) elf_note;
-
-/* Finds the build id in the notes of the program's own headers. */
-extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
-
-static void find_build_id(struct minrpc_config *config)
-{
-	const uint8_t *file = (const uint8_t *)&__ehdr_start;
-	/*
-	 * The base of the addresses in the headers: 0 in a program with fixed addresses.
-	 */
-	const uint8_t *image = __ehdr_start.e_type == ET_DYN ? file : NULL;
-	const elf_segment *header = (const void *)(file + __ehdr_start.e_phoff);
-
-	for (int i = 0; i < __ehdr_start.e_phnum; i++, header++) {
-		const uint8_t *at = (const uint8_t *)((uintptr_t)image + header->p_vaddr);
-		const uint8_t *end = at + header->p_memsz;
-
-		while (header->p_type == PT_NOTE && at < end) {
-			const elf_note *note = (const void *)at;
-			const uint8_t *content = at + sizeof(*note) + ((note->n_namesz + 3U) & ~3U);
-
-			if (note->n_type == NT_GNU_BUILD_ID &&
-			    note->n_descsz <= MINRPC_BUILD_ID_MAX) {
-				config->build_id = content;
-				config->build_id_size = (uint8_t)note->n_descsz;
-			}
-			at = content + ((note->n_descsz + 3U) & ~3U);
-		}
-	}
-}
-
 /* Serves until the link is closed (0) or fails (errno). */
 static int serve(struct posix_port *port)
 {
@@ -475,7 +442,7 @@ int minrpc_posix_main(int argc, char **argv, struct minrpc_library library)
 	config.library = with_port_functions(library);
 	config.read_only_size = (uint32_t)(edata - __executable_start);
 	config.nonce_seed = nonce_seed();
-	find_build_id(&config);
+	config.build_id = build_id(MINRPC_BUILD_ID_MAX, &config.build_id_size);
 	if (!minrpc_server_init(&server, &config)) {
 		(void)fprintf(stderr, "%s: %s\n", argv[0], server.error);
 		return EXIT_FAILURE;

@@ -24,6 +24,9 @@
 #include "double_fault.h"
 #include "link.h"
 #include "log_console.h"
+#ifdef CONFIG_ARCH_POSIX
+#include "native_host.h"
+#endif
 #include "restart.h"
 #include "restore.h"
 #include "server.h"
@@ -226,6 +229,9 @@ static void serve(void *first, void *second, void *third)
 	ARG_UNUSED(first);
 	ARG_UNUSED(second);
 	ARG_UNUSED(third);
+#if defined(CONFIG_ARCH_POSIX)
+	minrpc_native_host_tell_faults();
+#endif
 	for (;;) {
 		const uint8_t *data;
 
@@ -282,7 +288,11 @@ int minrpc_start(struct minrpc_library library)
 		return error;
 	}
 #endif
+#if defined(CONFIG_ARCH_POSIX)
+	config.build_id = minrpc_native_host_build_id(MINRPC_BUILD_ID_MAX, &config.build_id_size);
+#else
 	minrpc_give_build_id(&config);
+#endif
 	config.nonce_seed = minrpc_restart_nonce();
 	if (!minrpc_server_init(server, &config)) {
 		printk("minrpc: %s\n", server->error);

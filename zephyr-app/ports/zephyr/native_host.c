@@ -9,7 +9,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,8 @@
 
 #include <nsi_cmdline.h>
 
-#include "../callers.h"
+#include "../host/build_id.h"
+#include "../host/fault.h"
 
 /* The simulator's variable has the name of the node in boards/native_sim.overlay. */
 #define LINK_OPTION "--minrpc_uart_port="
@@ -50,33 +51,23 @@ static bool is_code(uintptr_t address)
 /* The end of a program by loaded code, in the words of all ports. */
 static void tell_end(const char *text)
 {
-	uintptr_t pointer = (uintptr_t)__builtin_frame_address(0);
-	char callers[1024] = "";
-	pthread_attr_t attributes;
-	void *stack;
-	size_t size;
-
-	if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
-		(void)pthread_attr_getstack(&attributes, &stack, &size);
-		(void)pthread_attr_destroy(&attributes);
-		callers_text(pointer, (uintptr_t)stack + size, is_code, callers, sizeof(callers));
-	}
 	(void)fflush(stdout);
-	(void)dprintf(STDOUT_FILENO, "fatal: %s\n%s\n", text, callers);
+	fault_tell(text, (uintptr_t)__builtin_frame_address(0));
+	(void)signal(SIGABRT, SIG_DFL);
 }
 
 static void told_exit(int status)
 {
 	char text[32];
 
-	(void)snprintf(text, sizeof(text), "exit(%d)", status);
+	(void)snprintf(text, sizeof(text), "fatal: exit(%d)", status);
 	tell_end(text);
 	_exit(status);
 }
 
 static void told_abort(void)
 {
-	tell_end("abort()");
+	tell_end("fatal: abort()");
 	abort();
 }
 
@@ -85,8 +76,8 @@ static void told_assert(const char *expression, const char *file, unsigned int l
 {
 	char text[320];
 
-	(void)snprintf(text, sizeof(text), "assertion failed: %s, in %s, at %s:%u", expression,
-		       function == NULL ? "?" : function, file, line);
+	(void)snprintf(text, sizeof(text), "fatal: assertion failed: %s, in %s, at %s:%u",
+		       expression, function == NULL ? "?" : function, file, line);
 	tell_end(text);
 	abort();
 }
@@ -106,6 +97,16 @@ void *minrpc_native_host_symbol(const char *name)
 		}
 	}
 	return dlsym(RTLD_DEFAULT, name);
+}
+
+void minrpc_native_host_tell_faults(void)
+{
+	faults_are_told(is_code);
+}
+
+const void *minrpc_native_host_build_id(uint8_t most, uint8_t *size)
+{
+	return build_id(most, size);
 }
 
 int minrpc_native_host_make_executable(void *memory, size_t size)

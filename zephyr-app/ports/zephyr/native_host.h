@@ -19,6 +19,14 @@ void minrpc_native_host_restart(void);
 /** @brief Address of a symbol of the host's libraries; NULL if they have no such symbol. */
 void *minrpc_native_host_symbol(const char *name);
 
+/**
+ * @brief Tell faults of the calling thread, and of the functions that it runs, on the console.
+ */
+void minrpc_native_host_tell_faults(void);
+
+/** @brief The program's build id, of at most `most` bytes; NULL if it has none. */
+const void *minrpc_native_host_build_id(uint8_t most, uint8_t *size);
+
 /** @brief Make whole pages of the program's memory executable. Returns 0, or a negative number. */
 int minrpc_native_host_make_executable(void *memory, size_t size);
 

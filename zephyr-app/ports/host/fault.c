@@ -1,12 +1,13 @@
 /*
  * SPDX-License-Identifier: Apache-2.0
  *
- * The handler has its own stack, since the program's stack may have run out.
+ * The handler has its own stack, since the thread's stack may have run out.
  */
 #define _GNU_SOURCE
 
 #include <errno.h>
 #include <fenv.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +31,8 @@ static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 
 static uint8_t own_stack[OWN_SIZE];
 static bool (*may_be_code)(uintptr_t address);
-/* Bounds of the stack on which functions run. */
+/* The thread that runs functions, and the bounds of its stack. */
+static pthread_t told;
 static uintptr_t top;
 static uintptr_t limit;
 
@@ -55,7 +57,8 @@ static struct place place_of(const ucontext_t *context)
 #elif defined(__i386__)
 	const greg_t *registers = context->uc_mcontext.gregs;
 
-	return (struct place){(uintptr_t)registers[REG_EIP], (uintptr_t)registers[REG_ESP], ""};
+	return (struct place){(uintptr_t)registers[REG_EIP], (uintptr_t)registers[REG_ESP],
+			      (registers[REG_ERR] & PAGE_FAULT_WRITE) != 0 ? ", write" : ", read"};
 #elif defined(__aarch64__)
 	return (struct place){context->uc_mcontext.pc, context->uc_mcontext.sp, ""};
 #else
@@ -72,11 +75,11 @@ static void say(const char *text, size_t size)
 	(void)written;
 }
 
-static bool is_mapped(uintptr_t page)
+static bool is_mapped(uintptr_t address)
 {
 	unsigned char there;
 
-	return mincore((void *)page, 1U, &there) == 0;
+	return mincore((void *)(address & ~(uintptr_t)(PAGE - 1U)), 1U, &there) == 0;
 }
 
 static void tell_callers(uintptr_t pointer)
@@ -89,7 +92,7 @@ static void tell_callers(uintptr_t pointer)
 	if (pointer < top - limit) {
 		pointer = top - limit;
 	}
-	while (pointer < top && !is_mapped(pointer & ~(uintptr_t)(PAGE - 1U))) {
+	while (pointer < top && !is_mapped(pointer)) {
 		pointer = (pointer | (PAGE - 1U)) + 1U;
 	}
 	callers_text(pointer, top, may_be_code, text, sizeof(text) - 1U);
@@ -120,7 +123,7 @@ static bool is_far_below(uintptr_t pointer, uintptr_t address)
 	uintptr_t end = top - limit;
 
 	return pointer < end && address < end && address + RED_ZONE >= pointer &&
-	       !is_mapped(pointer & ~(uintptr_t)(PAGE - 1U));
+	       !is_mapped(pointer);
 }
 
 static bool ran_out(uintptr_t pointer, uintptr_t address)
@@ -132,7 +135,9 @@ static void tell(int signal, siginfo_t *info, void *context)
 {
 	struct place at = place_of(context);
 	bool has_address = signal == SIGSEGV || signal == SIGBUS;
-	bool overflow = has_address && ran_out(at.sp, (uintptr_t)info->si_addr);
+	uintptr_t address = has_address ? (uintptr_t)info->si_addr : 0U;
+	/* A jump to an address without memory needs no stack. */
+	bool overflow = has_address && address != at.pc && ran_out(at.sp, address);
 	char text[200];
 	int size = snprintf(text, sizeof(text), "fatal: %sSIG%s at pc 0x%lx, sp 0x%lx, code %d",
 			    overflow ? "stack overflow: " : "", sigabbrev_np(signal),
@@ -140,7 +145,10 @@ static void tell(int signal, siginfo_t *info, void *context)
 
 	if (has_address) {
 		size += snprintf(text + size, sizeof(text) - (size_t)size, ", address 0x%lx%s",
-				 (unsigned long)info->si_addr, at.access);
+				 (unsigned long)address, at.access);
+	}
+	if (!overflow && !is_mapped(at.sp)) {
+		size += snprintf(text + size, sizeof(text) - (size_t)size, ", no memory at sp");
 	}
 	if (overflow) {
 		size += snprintf(text + size, sizeof(text) - (size_t)size, ", stack of %lu bytes",
@@ -170,8 +178,11 @@ static void tell_place(int signal, siginfo_t *info, void *context)
 	char text[40];
 	int size = snprintf(text, sizeof(text), "place: pc 0x%lx\n", (unsigned long)at.pc);
 
-	(void)signal;
 	(void)info;
+	if (pthread_equal(pthread_self(), told) == 0) {
+		(void)pthread_kill(told, signal);
+		return;
+	}
 	tell_callers(at.sp);
 	say(text, (size_t)size);
 	errno = before;
@@ -182,6 +193,27 @@ static void tell_place(int signal, siginfo_t *info, void *context)
 /* The signals' actions at the start. */
 static struct sigaction first[SIGNALS];
 
+static void find_stack(void)
+{
+	struct rlimit given;
+	pthread_attr_t attributes;
+	void *lowest;
+	size_t size;
+
+	told = pthread_self();
+	if (gettid() == getpid()) { /* The kernel lets this stack grow. */
+		top = (uintptr_t)__libc_stack_end;
+		limit = getrlimit(RLIMIT_STACK, &given) == 0 && given.rlim_cur < top
+				? given.rlim_cur
+				: top;
+	} else if (pthread_getattr_np(told, &attributes) == 0) {
+		(void)pthread_attr_getstack(&attributes, &lowest, &size);
+		(void)pthread_attr_destroy(&attributes);
+		top = (uintptr_t)lowest + size;
+		limit = size;
+	}
+}
+
 void faults_are_told(bool (*is_code)(uintptr_t address))
 {
 	stack_t stack = {.ss_sp = own_stack, .ss_size = sizeof(own_stack)};
@@ -190,11 +222,9 @@ void faults_are_told(bool (*is_code)(uintptr_t address))
 	struct sigaction place = {.sa_sigaction = tell_place,
 				  .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
 	struct sigaction before;
-	struct rlimit given;
 
 	may_be_code = is_code;
-	top = (uintptr_t)__libc_stack_end;
-	limit = getrlimit(RLIMIT_STACK, &given) == 0 && given.rlim_cur < top ? given.rlim_cur : top;
+	find_stack();
 	(void)sigaltstack(&stack, NULL);
 	(void)sigaction(SIGURG, &place, NULL);
 	for (size_t i = 0U; i < sizeof(signals) / sizeof(signals[0]); i++) {

@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /*
- * Signals that already have a handler, such as a sanitizer's, keep it. is_code: true if
- * instructions can be read from an address.
+ * Called by the thread that runs functions. Signals that already have a handler, such as a
+ * sanitizer's, keep it. is_code: true if instructions can be read from an address.
  */
 void faults_are_told(bool (*is_code)(uintptr_t address));
 
