@@ -296,7 +296,7 @@ def _link(link: Path, target: str) -> None:
 
 def _file_of(compiler: str, name: str) -> str:
     command = [compiler, f"--print-file-name={name}"]
-    users = users_environment(os.environ)  # Else it finds our own link in LIBRARY_PATH.
+    users = users_environment(os.environ)  # LIBRARY_PATH may have our own link.
     ran = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=True, env=users)
     return ran.stdout.strip()
 
