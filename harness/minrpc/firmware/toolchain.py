@@ -296,7 +296,8 @@ def _link(link: Path, target: str) -> None:
 
 def _file_of(compiler: str, name: str) -> str:
     command = [compiler, f"--print-file-name={name}"]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=True)
+    users = users_environment(os.environ)  # LIBRARY_PATH may have our own link.
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=True, env=users)
     return ran.stdout.strip()
 
 

@@ -190,7 +190,7 @@ def read_target(workspace: Workspace, target: BoardTarget, overlay: Path | None 
         directory=target.directory,
         arch="riscv32" if arch == "riscv" and _is_rv32(tree) else arch,
         simulators=simulators,
-        qemu=_qemu_program(target, arch),
+        qemu=qemu_program(target, arch),
         uarts=uarts,
         console=_chosen(tree, uarts, "zephyr,console"),
         chosen=_chosen(tree, uarts, "minrpc,uart") or _chosen(tree, uarts, "zephyr,uart-pipe"),
@@ -241,19 +241,24 @@ def _start_of(board: Board) -> Start:
     return "qemu" if "qemu" in board.simulators else "board"
 
 
-def _qemu_program(target: BoardTarget, arch: str) -> str:
+def qemu_program(target: BoardTarget, arch: str) -> str:
     """QEMU's program by Zephyr's board.cmake: the last `set` for this board, or the architecture's."""
     if arch == "posix":
         return ""
     cmake, stem = target.directory / "board.cmake", target.stems[0]
     text = cmake.read_text() if cmake.is_file() else ""
-    suffixes: list[str] = re.findall(r"set\(QEMU_(?:binary_suffix|ARCH) (\S+?)\)", text)
+    # From Zephyr 4.5 on the variable has capital letters, and a file that all x86 boards share sets it.
+    suffixes: list[str] = re.findall(r"set\(QEMU_(?:(?i:binary_suffix)|ARCH) (\S+?)\)", text)
     own = (
         [suffix for suffix in suffixes if suffix in stem] if len(suffixes) > 1 or arch == "x86" else suffixes
     )
     if own:
         return f"qemu-system-{own[0]}"
-    wide = {"riscv": "riscv64" if "64" in stem else "riscv32", "x86": "i386", "arm64": "aarch64"}
+    wide = {
+        "riscv": "riscv64" if "64" in stem else "riscv32",
+        "x86": "x86_64" if "x86_64" in stem else "i386",
+        "arm64": "aarch64",
+    }
     return f"qemu-system-{wide.get(arch, arch)}"
 
 

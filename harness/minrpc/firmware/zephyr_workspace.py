@@ -9,10 +9,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from minrpc.errors import ZephyrMissingError
 from minrpc.host.system import home_directory
+
+# Where the build of each Zephyr says which tools it takes.
+_TOOLS: Final = {
+    "python": ("python.cmake", r"\bPYTHON_MINIMUM_REQUIRED (\d+)\.(\d+)"),
+    "cmake": ("zephyr_default.cmake", r"(?m)^cmake_minimum_required\(VERSION (\d+)\.(\d+)"),
+}
 
 OLDEST: Final = (3, 7)
 """The oldest Zephyr that the firmware builds with."""
@@ -37,6 +43,13 @@ class Workspace:
     def number(self) -> tuple[int, ...]:
         """The version as numbers: (4, 2, 99)."""
         return _key(self.version)
+
+    def oldest(self, tool: Literal["python", "cmake"]) -> tuple[int, int]:
+        """The oldest version of the tool that this Zephyr's build takes: (3, 12); (0, 0) if it tells none."""
+        file, line = _TOOLS[tool]
+        path = self.base / "cmake" / "modules" / file
+        said = re.search(line, path.read_text()) if path.is_file() else None
+        return (int(said[1]), int(said[2])) if said else (0, 0)
 
 
 def find_workspace(project: Path, cwd: Path | None = None) -> Workspace:

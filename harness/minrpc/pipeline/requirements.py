@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import platform as machine
 import re
 import shutil
 import subprocess
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from minrpc.errors import ConfigurationError, HarnessError, MissingError
+from minrpc.errors import ConfigurationError, HarnessError, MissingError, ZephyrMissingError
 from minrpc.firmware.cache import cache_home
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.toolchain import DEBIAN, compiler_version, debian_toolchain, zephyr_toolchain
@@ -148,8 +149,10 @@ def _requirements(platform: Platform, *, starts: bool = True) -> Iterator[Requir
         yield _attempt("compiler", lambda: debian_toolchain(platform.arch).description)
     if platform.port == "baremetal":
         yield picolibc(platform.arch)
-    yield from (program(name) for name in _build_tools(platform))
+    yield zephyr_cmake() if platform.port == "zephyr" else program("cmake")
+    yield program("ninja")
     if platform.port == "zephyr":
+        yield program("dtc")
         yield zephyr_modules()
     if starts and platform.starts == "qemu":
         yield qemu(platform.qemu)
@@ -161,18 +164,28 @@ def _requirements(platform: Platform, *, starts: bool = True) -> Iterator[Requir
         yield Requirement("board", problem="boards are not started from here", command="--serial-port PATH")
 
 
-def _build_tools(platform: Platform) -> tuple[str, ...]:
-    return ("cmake", "ninja", "dtc") if platform.port == "zephyr" else ("cmake", "ninja")
-
-
 def zephyr_workspace() -> Requirement:
-    """A Zephyr that the firmware builds with."""
+    """A Zephyr that the firmware builds with, and that builds with this Python."""
 
     def find() -> str:
         workspace = find_workspace(firmware_root())
+        oldest = workspace.oldest("python")
+        if sys.version_info[:2] < oldest:
+            needs = f"needs Python {_dotted(oldest)} or newer, and this is {machine.python_version()}"
+            step = f"install MinRPC with Python {_dotted(oldest)}, or set ZEPHYR_BASE to an older Zephyr"
+            told = f"Zephyr {workspace.version} in {workspace.base} {needs}"
+            raise ZephyrMissingError(told, next_step=step)
         return f"{workspace.version} in {workspace.base} (from {workspace.found_by})"
 
     return _attempt("Zephyr", find)
+
+
+def zephyr_cmake() -> Requirement:
+    """A CMake that the found Zephyr builds with."""
+    workspace = find_workspace(firmware_root())
+    oldest = workspace.oldest("cmake")
+    command = f"{sys.executable} -m pip install 'cmake>={_dotted(oldest)}'"
+    return _at_least(program("cmake"), oldest, command, f", which Zephyr {workspace.version} needs")
 
 
 def picolibc(arch: str) -> Requirement:
@@ -195,11 +208,20 @@ def qemu(name: str) -> Requirement:
     if name.startswith(_XILINX) and program_version(name) is None:
         return Requirement(name, problem=f"not installed: {_XILINX_WHAT}", command=_XILINX_GET)
     found = program(name)
+    return _at_least(found, OLDEST_QEMU, found.command)
+
+
+def _at_least(found: Requirement, oldest: tuple[int, int], command: str, why: str = "") -> Requirement:
+    """`found`, unless its version is older than `oldest`."""
     number = re.search(r"version (\d+)\.(\d+)", found.found)
-    if number and (int(number[1]), int(number[2])) < OLDEST_QEMU:
-        problem = f"{number[0]} is older than {OLDEST_QEMU[0]}.{OLDEST_QEMU[1]}"
-        return Requirement(name, problem=problem, command=found.command)
+    if number and (int(number[1]), int(number[2])) < oldest:
+        problem = f"{number[0]} is older than {_dotted(oldest)}{why}"
+        return Requirement(found.name, problem=problem, command=command)
     return found
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return f"{version[0]}.{version[1]}"
 
 
 def zephyr_modules() -> Requirement:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, Self
@@ -77,9 +78,7 @@ def memory_size(argv: Sequence[str]) -> int | None:
     """Size of the main memory by QEMU's option `-m`, in bytes; None without that option."""
     for option, value in pairwise(argv):
         if option == "-m":
-            number = value.split(",")[0].removeprefix("size=")
-            unit = number[-1:].upper() if not number[-1:].isdigit() else ""
-            digits = number[: len(number) - len(unit)]
-            if digits.isdecimal() and unit in _UNITS:
-                return int(digits) * _UNITS[unit]
+            number = re.fullmatch(r"(?:size=)?(0x[0-9a-f]+|\d+)([kmg]?)", value.split(",")[0], re.IGNORECASE)
+            if number:
+                return int(number[1], 0 if "x" in number[1].lower() else 10) * _UNITS[number[2].upper()]
     return None

@@ -160,66 +160,6 @@ int k_sem_take(struct k_sem *sem, int timeout)
 	return 0;
 }
 
-static uint32_t held(const struct ring_buf *ring)
-{
-	return ring->put - ring->got;
-}
-
-/* Bytes from `place` on in one piece, at most `size`. */
-static uint32_t piece(struct ring_buf *ring, uint32_t place, uint8_t **data, uint32_t size)
-{
-	uint32_t offset = place % ring->size;
-	uint32_t whole = ring->size - offset;
-
-	*data = ring->bytes + offset;
-	return size < whole ? size : whole;
-}
-
-uint32_t ring_buf_put_claim(struct ring_buf *ring, uint8_t **data, uint32_t size)
-{
-	uint32_t space = ring->size - held(ring);
-
-	return piece(ring, ring->put, data, size < space ? size : space);
-}
-
-int ring_buf_put_finish(struct ring_buf *ring, uint32_t size)
-{
-	ring->put += size;
-	CHECK(held(ring) <= ring->size);
-	return 0;
-}
-
-uint32_t ring_buf_get_claim(struct ring_buf *ring, uint8_t **data, uint32_t size)
-{
-	uint32_t left = held(ring) - ring->claimed;
-
-	size = piece(ring, ring->got + ring->claimed, data, size < left ? size : left);
-	ring->claimed += size;
-	return size;
-}
-
-int ring_buf_get_finish(struct ring_buf *ring, uint32_t size)
-{
-	CHECK(size <= ring->claimed);
-	ring->claimed = 0U;
-	ring->got += size;
-	return 0;
-}
-
-uint32_t ring_buf_put(struct ring_buf *ring, const uint8_t *data, uint32_t size)
-{
-	uint32_t taken = 0U;
-	uint8_t *room;
-	uint32_t space;
-
-	while ((space = ring_buf_put_claim(ring, &room, size - taken)) != 0U) {
-		memcpy(room, data + taken, space);
-		(void)ring_buf_put_finish(ring, space);
-		taken += space;
-	}
-	return taken;
-}
-
 /* ---------------------------------------------------------------- the cases */
 
 /* The state after a reset: the UART keeps its settings, and no driver runs yet. */

@@ -21,6 +21,7 @@
 #define STRINGIFY(text)           #text
 #define MIN(a, b)                 ((a) < (b) ? (a) : (b))
 #define FUNC_NORETURN             _Noreturn
+#define compiler_barrier()        __asm__ volatile("" ::: "memory")
 #define BUILD_ASSERT(holds, text) _Static_assert(holds, text)
 
 #define DT_HAS_CHOSEN(name)              CHOSEN_##name
@@ -102,29 +103,6 @@ static inline int32_t k_msleep(int32_t milliseconds)
 {
 	ARG_UNUSED(milliseconds);
 	return 0;
-}
-
-struct ring_buf {
-	uint8_t *bytes;
-	uint32_t size;
-	uint32_t put;
-	uint32_t got;
-	uint32_t claimed; /* of the present bytes, until it is finished */
-};
-
-#define RING_BUF_DECLARE(name, length)                                                             \
-	static uint8_t name##_bytes[length];                                                       \
-	static struct ring_buf name = {.bytes = name##_bytes, .size = (length)}
-
-uint32_t ring_buf_put_claim(struct ring_buf *ring, uint8_t **data, uint32_t size);
-int ring_buf_put_finish(struct ring_buf *ring, uint32_t size);
-uint32_t ring_buf_get_claim(struct ring_buf *ring, uint8_t **data, uint32_t size);
-int ring_buf_get_finish(struct ring_buf *ring, uint32_t size);
-uint32_t ring_buf_put(struct ring_buf *ring, const uint8_t *data, uint32_t size);
-
-static inline bool ring_buf_is_empty(const struct ring_buf *ring)
-{
-	return ring->put == ring->got;
 }
 
 #define UART_ERROR_OVERRUN BIT(0)

@@ -18,12 +18,14 @@ from minrpc import (
     build,
 )
 from minrpc.firmware import Workspace, firmware_root, workspaces
+from minrpc.firmware.board_names import BoardTarget, ListedBoard
 from minrpc.firmware.zephyr_boards import (
     Board,
     Uart,
     completed,
     link_of,
     missing_module,
+    qemu_program,
     read_board,
     resolved,
 )
@@ -106,6 +108,26 @@ def test_what_the_entry_says_stays() -> None:
     entry = replace(ENTRY, starts="qemu", description="mine", clock="DWT", qemu="/opt/qemu")
     made = completed(entry, BOARD, None, None)
     assert (made.description, made.clock, made.qemu) == ("mine", "DWT", "/opt/qemu")
+
+
+@pytest.mark.parametrize(
+    ("name", "arch", "cmake", "program"),
+    [
+        ("qemu_x86_64", "x86", "if(CONFIG_X86_64)\n  set(QEMU_binary_suffix x86_64)\n", "x86_64"),
+        ("qemu_x86", "x86", "if(CONFIG_X86_64)\n  set(QEMU_binary_suffix x86_64)\n", "i386"),
+        ("qemu_leon3", "sparc", "set(QEMU_binary_suffix sparc)", "sparc"),
+        # Zephyr 4.5:
+        ("qemu_x86_64", "x86", "include(${ZEPHYR_BASE}/boards/common/qemu_x86.board.cmake)", "x86_64"),
+        ("qemu_x86", "x86", "include(${ZEPHYR_BASE}/boards/common/qemu_x86.board.cmake)", "i386"),
+        ("qemu_riscv64", "riscv", "qemu_riscv_binary_suffix(QEMU_BINARY_SUFFIX)", "riscv64"),
+        ("hifive1", "riscv", "set(QEMU_BINARY_SUFFIX riscv32)", "riscv32"),
+        ("qemu_tc3x", "tricore", "set(QEMU_BINARY_SUFFIX tricore)", "tricore"),
+    ],
+)
+def test_the_qemu_of_a_board(tmp_path: Path, name: str, arch: str, cmake: str, program: str) -> None:
+    (tmp_path / "board.cmake").write_text(cmake)
+    board = ListedBoard(name, (tmp_path,), "", "", False, (), ("soc",), ("soc",))
+    assert qemu_program(BoardTarget(board, "", "soc"), arch) == f"qemu-system-{program}"
 
 
 def test_a_clock_that_an_option_takes_has_its_name() -> None:

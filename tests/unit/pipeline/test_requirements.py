@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Missing requirements of a platform, found with programs that only print their version."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,43 @@ def test_a_qemu_that_is_too_old(programs: Path) -> None:
     add(programs, "qemu-system-arm", "QEMU emulator version 2.11.1")
     lacks = {item.name: item.problem for item in lacking(PLATFORMS["bare_mps2_an385"])}
     assert "version 2.11 is older than" in lacks["qemu-system-arm"]
+
+
+def zephyr_tree(base: Path, python: str, cmake: str) -> Path:
+    """Write the files of a Zephyr 4.5.0 that tell its version, and the tools that its build takes."""
+    (base / "cmake" / "modules").mkdir(parents=True)
+    (base / "VERSION").write_text("VERSION_MAJOR = 4\nVERSION_MINOR = 5\nPATCHLEVEL = 0\n")
+    (base / "cmake/modules/python.cmake").write_text(f"set(PYTHON_MINIMUM_REQUIRED {python})\n")
+    text = f"# the real minimum\ncmake_minimum_required(VERSION {cmake})\n"
+    (base / "cmake/modules/zephyr_default.cmake").write_text(text)
+    return base
+
+
+def test_a_zephyr_that_needs_newer_tools_says_so_before_a_build(
+    programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newer = f"3.{sys.version_info.minor + 1}"
+    base = zephyr_tree(tmp_path / "zephyr", newer, "3.28.0")
+    monkeypatch.setenv("ZEPHYR_BASE", str(base))
+    add(programs, "cmake", "cmake version 3.25.1")
+    lacks = {item.name: item for item in lacking(PLATFORMS["qemu_x86"])}
+    assert lacks["Zephyr"].problem.startswith(
+        f"Zephyr 4.5.0 in {base} needs Python {newer} or newer, and this"
+    )
+    assert (
+        lacks["Zephyr"].command
+        == f"install MinRPC with Python {newer}, or set ZEPHYR_BASE to an older Zephyr"
+    )
+    assert lacks["cmake"].problem == "version 3.25 is older than 3.28, which Zephyr 4.5.0 needs"
+    assert lacks["cmake"].command.endswith("-m pip install 'cmake>=3.28'")
+
+
+@pytest.mark.parametrize("cmake", ["3.28.0", "4.3.4"])
+def test_a_zephyr_with_the_tools_that_it_needs(
+    cmake: str, programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZEPHYR_BASE", str(zephyr_tree(tmp_path / "zephyr", "3.11", "3.28.0")))
+    add(programs, "cmake", f"cmake version {cmake}")
+    found = {item.name: item.found for item in requirements(PLATFORMS["qemu_x86"])}
+    assert found["Zephyr"].startswith("4.5.0 in ")
+    assert found["cmake"] == f"cmake version {cmake}"

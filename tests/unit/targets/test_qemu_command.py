@@ -67,6 +67,15 @@ def test_zephyrs_wiring_and_clock_go_the_machine_stays() -> None:
     assert without_wired(find_qemu(X86)) == X86_STRIPPED
 
 
+def test_the_network_of_zephyr_45_stays() -> None:
+    """It is `-nic user,model=e1000` before 4.5, which numbers the memory in hexadecimal, too."""
+    new = {"-m 32": "-m 0x20", "-net none": "-netdev user,id=n1 -device e1000,netdev=n1"}
+    command, kept = X86, " ".join(X86_STRIPPED)
+    for old, text in new.items():
+        command, kept = command.replace(old, text), kept.replace(old, text)
+    assert " ".join(without_wired(find_qemu(command))) == kept
+
+
 def test_two_dashes_are_an_option_too() -> None:
     assert without_wired(["q", "--serial", "stdio", "--no-reboot", "--machine", "x"]) == [
         "q",

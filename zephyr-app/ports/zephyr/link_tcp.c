@@ -12,7 +12,28 @@
 
 #include <zephyr/kernel.h>
 #include <zephyr/net/socket.h>
+
+/* Zephyr before 4.4 has POSIX' names only, which a later one may leave out. */
+#if !defined(NET_AF_INET)
+#define NET_AF_INET         AF_INET
+#define NET_IPPROTO_TCP     IPPROTO_TCP
+#define NET_SOCK_STREAM     SOCK_STREAM
+#define ZSOCK_SOL_SOCKET    SOL_SOCKET
+#define ZSOCK_SO_KEEPALIVE  SO_KEEPALIVE
+#define ZSOCK_SO_REUSEADDR  SO_REUSEADDR
+#define ZSOCK_TCP_KEEPCNT   TCP_KEEPCNT
+#define ZSOCK_TCP_KEEPIDLE  TCP_KEEPIDLE
+#define ZSOCK_TCP_KEEPINTVL TCP_KEEPINTVL
+#define ZSOCK_TCP_NODELAY   TCP_NODELAY
+#define net_htons           htons
+#define net_sockaddr        sockaddr
+#define net_sockaddr_in     sockaddr_in
+#endif
+#if !defined(ZVFS_F_SETFL)
 #include <zephyr/posix/fcntl.h>
+#define ZVFS_F_SETFL    F_SETFL
+#define ZVFS_O_NONBLOCK O_NONBLOCK
+#endif
 
 #define RX_SIZE    CONFIG_MINRPC_RX_RING_SIZE
 #define NO_SOCKET  (-1)
@@ -43,11 +64,11 @@ static void set(int fd, int level, int option, int value)
 /* Replies are sent at once, and a client that died without a close is dropped. */
 static void set_options(int fd)
 {
-	set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-	set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-	set(fd, IPPROTO_TCP, TCP_KEEPIDLE, IDLE_S);
-	set(fd, IPPROTO_TCP, TCP_KEEPINTVL, PROBE_S);
-	set(fd, IPPROTO_TCP, TCP_KEEPCNT, PROBES);
+	set(fd, NET_IPPROTO_TCP, ZSOCK_TCP_NODELAY, 1);
+	set(fd, ZSOCK_SOL_SOCKET, ZSOCK_SO_KEEPALIVE, 1);
+	set(fd, NET_IPPROTO_TCP, ZSOCK_TCP_KEEPIDLE, IDLE_S);
+	set(fd, NET_IPPROTO_TCP, ZSOCK_TCP_KEEPINTVL, PROBE_S);
+	set(fd, NET_IPPROTO_TCP, ZSOCK_TCP_KEEPCNT, PROBES);
 }
 
 static void drop_client(void)
@@ -119,16 +140,16 @@ static void take_now(void)
 
 static int listen_at(int fd)
 {
-	struct sockaddr_in address = {
-		.sin_family = AF_INET,
-		.sin_port = htons(CONFIG_MINRPC_LINK_TCP_PORT),
+	struct net_sockaddr_in address = {
+		.sin_family = NET_AF_INET,
+		.sin_port = net_htons(CONFIG_MINRPC_LINK_TCP_PORT),
 	};
 
 	/* The host of a simulated board may still have connections from before the restart. */
-	set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	set(fd, ZSOCK_SOL_SOCKET, ZSOCK_SO_REUSEADDR, 1);
 	/* zsock_accept() must not wait for a client that has gone before. */
-	(void)zsock_fcntl(fd, F_SETFL, O_NONBLOCK);
-	if (zsock_bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+	(void)zsock_fcntl(fd, ZVFS_F_SETFL, ZVFS_O_NONBLOCK);
+	if (zsock_bind(fd, (struct net_sockaddr *)&address, sizeof(address)) < 0) {
 		return -errno;
 	}
 	return zsock_listen(fd, 1) < 0 ? -errno : 0;
@@ -138,7 +159,7 @@ int minrpc_link_init(void)
 {
 	int error;
 
-	listener = zsock_socket(AF_INET, SOCK_STREAM, IPPROTO_TCP);
+	listener = zsock_socket(NET_AF_INET, NET_SOCK_STREAM, NET_IPPROTO_TCP);
 	if (listener < 0) {
 		return -errno;
 	}

@@ -16,10 +16,10 @@
 #include <zephyr/init.h>
 #include <zephyr/kernel.h>
 #include <zephyr/sys/atomic.h>
-#include <zephyr/sys/ring_buffer.h>
 #include <zephyr/sys/sys_io.h>
 
 #include "hang_up.h"
+#include "ring.h"
 
 #if defined(CONFIG_UART_CONSOLE) && DT_HAS_CHOSEN(zephyr_console)
 BUILD_ASSERT(!DT_SAME_NODE(LINK_NODE, DT_CHOSEN(zephyr_console)),
@@ -64,20 +64,8 @@ BUILD_ASSERT(!DT_NODE_HAS_COMPAT(LINK_NODE, zephyr_cdc_acm_uart),
 
 volatile uint32_t minrpc_link_received;
 
-/*
- * The ring of received bytes: counts of received and of consumed bytes, and the place of the next
- * byte of each. The interrupt moves `in`, the server's thread `out`. A ring_buf would not do: its
- * last bytes can't be taken back.
- */
-static struct {
-	volatile uint32_t in;
-	volatile uint32_t out;
-	uint32_t in_at;
-	uint32_t out_at;
-	uint8_t bytes[RX_SIZE];
-} rx;
-
-RING_BUF_DECLARE(tx_ring, CONFIG_MINRPC_TX_RING_SIZE);
+RING_DEFINE(rx, RX_SIZE);
+RING_DEFINE(tx, CONFIG_MINRPC_TX_RING_SIZE);
 static K_SEM_DEFINE(rx_ready, 0, 1);
 static K_SEM_DEFINE(tx_room, 0, 1);
 
@@ -114,20 +102,20 @@ static void count_errors(void)
 /* Takes some of the UART's bytes into the ring, which has room. Returns their number. */
 static uint32_t take(void)
 {
-	uint32_t room = MIN(RX_SIZE - (rx.in - rx.out), RX_SIZE - rx.in_at);
-	int got = uart_fifo_read(uart, &rx.bytes[rx.in_at], (int)MIN(room, UART_AT_ONCE));
+	uint8_t *place;
+	uint32_t room = ring_room(&rx, &place);
+	int got = uart_fifo_read(uart, place, (int)MIN(room, UART_AT_ONCE));
 
 	if (got <= 0) {
 		return 0U;
 	}
-	rx.in_at = (rx.in_at + (uint32_t)got) % RX_SIZE;
-	rx.in += (uint32_t)got;
+	ring_put(&rx, (uint32_t)got);
 	return (uint32_t)got;
 }
 
 static bool is_full(void)
 {
-	return rx.in - rx.out == RX_SIZE;
+	return ring_held(&rx) == RX_SIZE;
 }
 
 /* Takes some of the UART's bytes. Returns true if there may be more. */
@@ -152,11 +140,11 @@ static bool receive(void)
 /* Sends some of the ring's bytes. Returns true if there may be more. */
 static bool transmit(void)
 {
-	uint8_t *data;
-	uint32_t size = ring_buf_get_claim(&tx_ring, &data, UART_AT_ONCE);
-	int sent = size != 0U ? uart_fifo_fill(uart, data, (int)size) : 0;
+	const uint8_t *data;
+	uint32_t size = ring_piece(&tx, 0U, &data);
+	int sent = size != 0U ? uart_fifo_fill(uart, data, (int)MIN(size, UART_AT_ONCE)) : 0;
 
-	(void)ring_buf_get_finish(&tx_ring, sent > 0 ? (uint32_t)sent : 0U);
+	ring_take(&tx, sent > 0 ? (uint32_t)sent : 0U);
 	k_sem_give(&tx_room);
 	if (size == 0U) {
 		uart_irq_tx_disable(uart);
@@ -273,15 +261,6 @@ int minrpc_link_init(void)
 	return 0;
 }
 
-/* The bytes behind the first `skip`, in one piece. */
-static uint32_t piece_behind(uint32_t skip, const uint8_t **data)
-{
-	uint32_t at = (rx.out_at + skip) % RX_SIZE;
-
-	*data = &rx.bytes[at];
-	return MIN(rx.in - rx.out - skip, RX_SIZE - at);
-}
-
 /* Loaded code may ask the client in an interrupt, where nothing can wait: the UART is polled. */
 static void wait_for(struct k_sem *moved)
 {
@@ -298,11 +277,11 @@ static void wait_for(struct k_sem *moved)
 
 uint32_t minrpc_link_wait(const uint8_t **data)
 {
-	uint32_t size = piece_behind(0U, data);
+	uint32_t size = ring_piece(&rx, 0U, data);
 
 	if (size == 0U) {
 		wait_for(&rx_ready);
-		size = piece_behind(0U, data);
+		size = ring_piece(&rx, 0U, data);
 	}
 	/* A part of the ring stays free for the message that ends a measurement. */
 	return MIN(size, RX_SIZE / 2U);
@@ -310,17 +289,16 @@ uint32_t minrpc_link_wait(const uint8_t **data)
 
 uint32_t minrpc_link_peek(uint32_t held, uint32_t from, const uint8_t **data)
 {
-	uint32_t size = piece_behind(held + from, data);
+	uint32_t size = ring_piece(&rx, held + from, data);
 
 	if (IS_ENABLED(CONFIG_ARCH_POSIX) && size == 0U) {
 		/* A process's interrupts wait while a function runs. */
 		start_receiving();
-		size = piece_behind(held + from, data);
+		size = ring_piece(&rx, held + from, data);
 	}
-	/* The interrupt is off, so that nothing else moves `in`. */
+	/* The interrupt is off: the writer rests. */
 	if (size == 0U && from != 0U && atomic_get(&rx_resting) != 0) {
-		rx.in -= from;
-		rx.in_at = (rx.out_at + held) % RX_SIZE;
+		ring_take_back(&rx, from);
 		(void)atomic_add(&overruns, (atomic_val_t)from);
 		start_receiving();
 	}
@@ -331,8 +309,7 @@ void minrpc_link_consume(uint32_t size)
 {
 	unsigned int key;
 
-	rx.out_at = (rx.out_at + size) % RX_SIZE;
-	rx.out += size;
+	ring_take(&rx, size);
 	key = lock_processors();
 	if (atomic_get(&rx_resting) != 0) {
 		start_receiving();
@@ -365,7 +342,7 @@ void minrpc_link_write(const uint8_t *data, uint32_t size)
 		return;
 	}
 	while (size != 0U) {
-		uint32_t taken = ring_buf_put(&tx_ring, data, size);
+		uint32_t taken = ring_write(&tx, data, size);
 
 		data += taken;
 		size -= taken;
@@ -380,15 +357,15 @@ void minrpc_link_write(const uint8_t *data, uint32_t size)
 
 void minrpc_link_poll_only(void)
 {
-	uint8_t *data;
+	const uint8_t *data;
 	uint32_t size;
 	unsigned int key = irq_lock();
 
 	poll_only = true;
 	uart_irq_tx_disable(uart);
-	while ((size = ring_buf_get_claim(&tx_ring, &data, CONFIG_MINRPC_TX_RING_SIZE)) != 0U) {
+	while ((size = ring_piece(&tx, 0U, &data)) != 0U) {
 		write_polling(data, size);
-		(void)ring_buf_get_finish(&tx_ring, size);
+		ring_take(&tx, size);
 	}
 	irq_unlock(key);
 }
@@ -396,7 +373,7 @@ void minrpc_link_poll_only(void)
 void minrpc_link_finish(void)
 {
 	if (IS_USB && !poll_only) {
-		for (int32_t i = 0; i < USB_DRAIN_MS && !ring_buf_is_empty(&tx_ring); i++) {
+		for (int32_t i = 0; i < USB_DRAIN_MS && ring_held(&tx) != 0U; i++) {
 			(void)k_msleep(1);
 		}
 		(void)k_msleep(USB_FETCHED_MS);

@@ -4,18 +4,18 @@
 #include "log_console.h"
 
 #include <zephyr/kernel.h>
-#include <zephyr/sys/ring_buffer.h>
 
 #include <minrpc/zephyr.h>
 
 #include "link.h"
+#include "ring.h"
 #include "server.h"
 
 /* Zephyr's own console drivers also declare it, since no header does before 4.2. */
 void __printk_hook_install(int (*fn)(int c));
 void __stdout_hook_install(int (*fn)(int c));
 
-RING_BUF_DECLARE(text_ring, CONFIG_MINRPC_LOG_PRINTK_SIZE);
+RING_DEFINE(waiting, CONFIG_MINRPC_LOG_PRINTK_SIZE);
 
 static char line[CONFIG_MINRPC_LOG_PRINTK_SIZE];
 static uint32_t line_size;
@@ -28,11 +28,11 @@ static int put_char(int c)
 	uint8_t byte = (uint8_t)c;
 	unsigned int key;
 
-	if (ring_buf_space_get(&text_ring) == 0U && minrpc_on_device_thread()) {
+	if (ring_held(&waiting) == sizeof(waiting_bytes) && minrpc_on_device_thread()) {
 		minrpc_log_console_send();
 	}
 	key = irq_lock();
-	(void)ring_buf_put(&text_ring, &byte, 1U);
+	(void)ring_write(&waiting, &byte, 1U);
 	irq_unlock(key);
 	if (byte == '\n') {
 		minrpc_link_wake();
@@ -51,8 +51,13 @@ void minrpc_log_console_init(void)
 static bool get_char(char *c)
 {
 	unsigned int key = irq_lock();
-	bool got = ring_buf_get(&text_ring, (uint8_t *)c, 1U) != 0U;
+	const uint8_t *next;
+	bool got = ring_piece(&waiting, 0U, &next) != 0U;
 
+	if (got) {
+		*c = (char)*next;
+		ring_take(&waiting, 1U);
+	}
 	irq_unlock(key);
 	return got;
 }
