@@ -8,7 +8,7 @@ import socket
 from collections.abc import Iterator
 
 import pytest
-from minrpc import PLATFORMS, Firmware, HarnessError, RunningDevice, Target, build, connect, lacking, start
+from minrpc import PLATFORMS, HarnessError, RunningDevice, connect, start
 from minrpc.host import Deadline, read_before
 from minrpc.transport import memory_pair
 from minrpc_bench import counted, peers, service, times
@@ -24,15 +24,10 @@ from minrpc_bench.peers import (
     running_raw,
 )
 
+from tests.native import built
+
 PATIENCE_S = 120.0
 EVERY_BYTE = bytes(range(256))
-
-
-def built(name: str, *options: str) -> Firmware:
-    missing = lacking(PLATFORMS[name])
-    if missing:
-        pytest.skip(f"{name} lacks {', '.join(item.name for item in missing)}")
-    return build(Target(PLATFORMS[name]).changed(cmake_options=options))
 
 
 @pytest.fixture(
