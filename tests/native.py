@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds C projects of the tests for the machine that runs them."""
+"""Builds C projects of the tests for the machine that runs them; and what tests need of it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from os import environ
 from pathlib import Path
 
 import pytest
+from minrpc import PLATFORMS, Firmware, Platform, Target, build as build_firmware, lacking
 from minrpc.program import read_program
 
 
@@ -20,6 +21,18 @@ def need_tools(*tools: str) -> None:
     if missing:
         packages = " ".join({"ninja": "ninja-build", "c++": "g++"}.get(tool, tool) for tool in missing)
         pytest.skip(f"no {', '.join(missing)}: apt-get install {packages}")
+
+
+def need_platform(platform: Platform) -> None:
+    """Skips the test, with the reason, if the platform can't run here."""
+    if lacks := lacking(platform):
+        pytest.skip(f"{platform.name} lacks {'; '.join(f'{item.name}: {item.problem}' for item in lacks)}")
+
+
+def built(name: str, *options: str) -> Firmware:
+    """The platform's firmware, with these CMake options; skips the test if the platform can't run here."""
+    need_platform(PLATFORMS[name])
+    return build_firmware(Target(PLATFORMS[name]).changed(cmake_options=options))
 
 
 def compiles(compiler: str, *flags: str) -> bool:

@@ -4,19 +4,40 @@
 from __future__ import annotations
 
 import argparse
+import os
+import platform as machine
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeVar, get_args
 
+import numpy as np
 from minrpc.cli.json_output import add_json_option, write_json
-from minrpc.errors import ConfigurationError
+from minrpc.errors import ConfigurationError, HarnessError
+from minrpc.firmware.toolchain import compiler_version
 from minrpc.firmware.zephyr_boards import resolved
 from minrpc.targets import Target
 from minrpc.targets.options import add_device_options, split_names
 
-from minrpc_bench.rows import Group
-from minrpc_bench.run import GROUPS, Plan, run
-from minrpc_bench.table import report_text
+from minrpc_bench import counted, service, sizes, times, wall
+from minrpc_bench.peers import Peers, build_peers
+from minrpc_bench.rows import Group, Report, Row, report_text
+
+GROUPS: Final[tuple[Group, ...]] = get_args(Group)
+
+T = TypeVar("T")
+_MEASURES: Final[dict[Group, Callable[[Peers, int], list[Row]]]] = {
+    "round trip": times.round_trip,
+    "copy": times.copy,
+    "start": times.starts,
+    "load": times.loads,
+    "instructions": lambda peers, _: counted.instructions(peers),
+    "counters": lambda peers, _: counted.cost(peers),
+    "wall": lambda peers, _: wall.measure(peers),
+    "serve": service.measure,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,3 +98,58 @@ def _rounds(arguments: argparse.Namespace) -> int:
     if rounds < 1:
         raise ConfigurationError(f"--rounds {rounds}: at least one is needed", next_step="leave it out")
     return rounds
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Platforms and groups to measure.
+
+    rounds: turns that the two sides of a ratio take.
+    """
+
+    targets: Sequence[Target]
+    groups: Sequence[Group] = GROUPS
+    rounds: int = 11
+
+
+def run(plan: Plan, say: Callable[[str], None]) -> Report:
+    """Measure; `say` gets a line before each part. A part that fails is in the report, with its reason."""
+    rows: list[Row] = []
+    failures: dict[str, str] = {}
+
+    def part(title: str, measure: Callable[[], T]) -> T | None:
+        say(title)
+        try:
+            return measure()
+        except HarnessError as error:
+            failures[title] = str(error)
+            return None
+
+    groups = [group for group in plan.groups if group in _MEASURES]
+    for target in plan.targets if groups else ():
+        peers = part(f"{target.name}: building", partial(build_peers, target))
+        if peers is None:
+            continue
+        for group in groups:
+            rows += part(f"{target.name}: {group}", partial(_MEASURES[group], peers, plan.rounds)) or []
+    measured = part("sizes", sizes.measure) if "size" in plan.groups else None
+    if measured:
+        rows += sizes.rows(measured)
+    return Report(_about(), rows, measured.sources if measured else (), failures)
+
+
+def _about() -> dict[str, str]:
+    """The machine and the tools that numbers depend on."""
+    load = " ".join(f"{load:.1f}" for load in os.getloadavg())
+    return {
+        "machine": f"{_processor()}, {os.cpu_count()} CPUs, load {load}",
+        "python": f"{machine.python_version()}, numpy {np.__version__}",
+        "compiler": compiler_version(sizes.COMPILER) or "none",
+    }
+
+
+def _processor() -> str:
+    """The processor's name in /proc/cpuinfo."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, machine.machine())

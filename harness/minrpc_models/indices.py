@@ -39,7 +39,7 @@ def index_bounds(module: Any) -> dict[int, int]:  # noqa: ANN401 - TVM has no ty
 
 def _origins(value: Any, known: dict[Any, set[int]]) -> set[int]:  # noqa: ANN401
     """The numbers of the inputs that a value is computed from."""
-    if _is_var(value):
+    if type(value).__name__ in ("Var", "DataflowVar"):
         return known.get(value, set())
     if _name(value) == "relax.shape_of":  # A shape does not contain the elements.
         return set()
@@ -47,10 +47,6 @@ def _origins(value: Any, known: dict[Any, set[int]]) -> set[int]:  # noqa: ANN40
     if hasattr(value, "tuple_value"):
         parts.append(value.tuple_value)
     return set[int]().union(*(_origins(part, known) for part in parts))
-
-
-def _is_var(value: Any) -> bool:  # noqa: ANN401
-    return type(value).__name__ in ("Var", "DataflowVar")
 
 
 def _extent(value: Any) -> int | None:  # noqa: ANN401

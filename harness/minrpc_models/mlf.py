@@ -198,7 +198,7 @@ class _Graph:
                 return Tensor(dtype, shape, "input", inputs[source])
             if source in constants:
                 return Tensor(dtype, shape, "constant", constants[source])
-            return Tensor(dtype, shape, "storage", self._storage(source, storages))
+            return Tensor(dtype, shape, "storage", storages.setdefault(self._sids[source], len(storages)))
 
         functions = [str(node["attrs"]["func_name"]) for _, node in calls]
         source = _sources(self._archive, functions)
@@ -232,9 +232,6 @@ class _Graph:
     def _entry(self, place: list[int]) -> int:
         entry = self._rows[place[0]] + place[1]
         return self._same.get(entry, entry)
-
-    def _storage(self, entry: int, storages: dict[int, int]) -> int:
-        return storages.setdefault(self._sids[entry], len(storages))
 
     def _sizes(self, storages: Mapping[int, int]) -> list[int]:
         sizes = [0] * len(storages)

@@ -327,7 +327,7 @@ class _Reader:
         self._calls: list[tuple[str, list[Tensor]]] = []
 
     def read(self, function: Any) -> ModelPlan:  # noqa: ANN401
-        names = [_name_of(param) for param in function.params]
+        names = [str(getattr(param, "name_hint", None) or param.name) for param in function.params]
         fields = field_names(names)
         inputs = tuple(
             (field, self._input(number, param))
@@ -438,10 +438,6 @@ class _Reader:
 def _without(storages: Sequence[int], dropped: set[int]) -> tuple[list[int], dict[int, int]]:
     kept = [number for number in range(len(storages)) if number not in dropped]
     return [storages[number] for number in kept], {old: new for new, old in enumerate(kept)}
-
-
-def _name_of(var: Any) -> str:  # noqa: ANN401
-    return str(getattr(var, "name_hint", None) or var.name)
 
 
 def tensor_type(var: Any) -> tuple[str, tuple[int, ...]]:  # noqa: ANN401

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,8 @@ from minrpc import GuardError, HarnessError, LoadedLibrary, fake
 from minrpc.plugin.shared import SharedDevice
 from minrpc.transport import Faults
 
-from tests.device.conftest import MakeLossy
+from tests.device.conftest import Load, MakeLossy
 
-Load = Callable[..., LoadedLibrary]
 SOURCE = Path(__file__).with_name("c") / "aliases.c"
 
 

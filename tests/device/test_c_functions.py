@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,9 +28,8 @@ from minrpc import (
     out,
 )
 
+from tests.device.conftest import Load
 from tests.native import of_another_build
-
-Load = Callable[..., LoadedLibrary]
 
 
 def i16(values: list[int]) -> npt.NDArray[np.int16]:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from errno import ENOMEM
 from pathlib import Path
 
@@ -13,9 +12,8 @@ import pytest
 from minrpc import Device, HarnessError, LoadedLibrary, RemoteError
 from minrpc.plugin.shared import SharedDevice
 
+from tests.device.conftest import Load
 from tests.device.test_c_deaths import lines_of
-
-Load = Callable[..., LoadedLibrary]
 
 
 def test_text_arrives_at_the_console(load: Load, device: Device) -> None:

@@ -62,7 +62,8 @@ def test_many_loads(firmware: Firmware | None, tmp_path: Path, amount: Amount) -
             numbers += loads_of_a_session(running, tmp_path / "n.c", round_ * loads, loads)
             spoil(running, tmp_path / "n.c", DEATHS[round_ % len(DEATHS)])
         gc.collect()
-        resident.append(resident_kib())
+        lines = Path("/proc/self/status").read_text().splitlines()
+        resident.append(next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:")))
     assert numbers == list(range(rounds * loads))
     # Caches fill at first; 256 images of some kilobytes are the largest.
     half = len(resident) // 2
@@ -123,12 +124,6 @@ def spoil(running: RunningDevice, source: Path, function: str) -> None:
         with pytest.raises(DeadlineError if function == "hang" else HarnessError) as caught:
             library[function]()
         assert caught.value.stage == f"call {function}"
-
-
-def resident_kib() -> int:
-    """The present memory of this process."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
 
 
 @pytest.mark.usefixtures("load")

@@ -3,17 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
 import pytest
-from minrpc import LoadedLibrary
 
-from tests.device.conftest import Amount
+from tests.device.conftest import Amount, Load
 from tests.unit.library.literals import check_literals, functions, random_literal
-
-Load = Callable[..., LoadedLibrary]
 
 # Tests of compiling, linking and passing on the host; test_c_functions.py has them for each device.
 pytestmark = pytest.mark.once

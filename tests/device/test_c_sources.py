@@ -24,9 +24,8 @@ from minrpc import (
 )
 from minrpc.library import Toolset, firmware_of, program_facts, toolset_of
 
+from tests.device.conftest import Load
 from tests.native import need_tools
-
-Load = Callable[..., LoadedLibrary]
 
 # Tests of compiling, linking and passing on the host; test_c_functions.py has them for each device.
 pytestmark = pytest.mark.once

@@ -230,15 +230,6 @@ def add_int8(device: Device, lib: SystemLibrary, size: int) -> dict[str, int]:
     )
 
 
-def test_a_counter_that_is_not_there_is_named_with_those_that_are(image: Firmware) -> None:
-    with (
-        open_device(image.changed(counters=True)) as device,
-        pytest.raises(ConfigurationError, match="no counter lodas") as error,
-    ):
-        device.system_lib().measure("inc", counters=["lodas"])
-    assert "loads, stores" in str(error.value)
-
-
 def test_without_the_plugin_nothing_is_counted(image: Firmware) -> None:
     with open_device(image) as device:
         counted = device.system_lib().measure("inc", counters="all")(1).counters

@@ -49,16 +49,18 @@ def test_arguments_around_zero(device: Device) -> None:
 
 @pytest.mark.parametrize(
     ("x", "expected"),
-    [(0.0, 1.0), (-0.0, 1.0), (np.inf, np.inf), (-np.inf, 0.0), (np.nan, np.nan)],
+    [
+        ([0.0, -0.0], 1.0),
+        ([1e-45, -1e-45, 1.1e-38, -1.1e-38], 1.0),  # denormals
+        ([np.inf, 88.73, 1000, 3e38], np.inf),
+        ([-np.inf, -104, -1000, -3e38], 0.0),
+        ([np.nan], np.nan),
+    ],
     ids=str,
 )
-def test_exact_values(device: Device, x: float, expected: float) -> None:
-    np.testing.assert_array_equal(exp_on(device, np.array([x], np.float32)), np.float32(expected))
-
-
-def test_denormal_arguments_give_one(device: Device) -> None:
-    x = np.array([1e-45, -1e-45, 1.1e-38, -1.1e-38], np.float32)
-    assert exp_on(device, x).tolist() == [1.0] * 4
+def test_exact_values(device: Device, x: list[float], expected: float) -> None:
+    found = exp_on(device, np.array(x, np.float32))
+    np.testing.assert_array_equal(found, np.full(len(x), expected, np.float32))
 
 
 def test_denormal_results(device: Device) -> None:
@@ -67,14 +69,6 @@ def test_denormal_results(device: Device) -> None:
 
 def test_largest_finite_result(device: Device) -> None:
     check(device, np.array([88.72283], np.float32))
-
-
-def test_overflow_gives_infinity(device: Device) -> None:
-    assert exp_on(device, np.array([88.73, 1000, 3e38], np.float32)).tolist() == [np.inf] * 3
-
-
-def test_underflow_gives_zero(device: Device) -> None:
-    assert exp_on(device, np.array([-104, -1000, -3e38], np.float32)).tolist() == [0.0] * 3
 
 
 def test_both_names_are_one_function(device: Device) -> None:

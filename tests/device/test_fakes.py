@@ -27,9 +27,8 @@ from minrpc.library import FakeFunction
 from minrpc.plugin.shared import SharedDevice
 from minrpc.transport import Faults
 
-from tests.device.conftest import MakeLossy
+from tests.device.conftest import Load, MakeLossy
 
-Load = Callable[..., LoadedLibrary]
 HAL = Path(__file__).with_name("c") / "hal.c"
 SENSOR, FRAME = HAL.with_name("sensor.c"), HAL.with_name("frame.c")
 INLINE = HAL.with_name("inline.h")

@@ -78,8 +78,3 @@ def test_a_function_that_fails_or_is_not_there(lib: SystemLibrary) -> None:
     with pytest.raises(RemoteError, match="subtract"):
         lib.measure("subtract")
     assert lib.measure("inc", repeat=2)(1).samples
-
-
-def test_options_that_make_no_sense(lib: SystemLibrary) -> None:
-    with pytest.raises(ValueError, match="number is at least 1"):
-        lib.measure("inc", number=0)

@@ -14,8 +14,9 @@ from minrpc import CFunctions, Device, RunningDevice, Target, measure, open_devi
 from minrpc.check.against_rtl import compare, estimator_for
 from minrpc.cli import main
 from minrpc.errors import ConfigurationError, DeadlineError, EmulatorExitedError, SessionTerminatedError
-from minrpc.pipeline.requirements import lacking
 from minrpc.targets import load_platforms
+
+from tests.native import need_platform
 
 # Each core takes 20 s to build.
 pytestmark = pytest.mark.slow
@@ -56,15 +57,9 @@ FLAGS = {"rtl_ibex": [], "rtl_cv32e40p": [], "rtl_picorv32": ["-DNO_MACHINE_MODE
 MASKED = Path(__file__).parent / "c/masked.c"
 
 
-def need(platform: str) -> None:
-    """Skips the test, with the reason, where the platform can't run."""
-    if lacks := lacking(load_platforms()[platform]):
-        pytest.skip("; ".join(f"{item.name}: {item.problem}" for item in lacks))
-
-
 @pytest.fixture(scope="module", params=FLAGS)
 def core(request: pytest.FixtureRequest) -> Iterator[Device]:
-    need(request.param)
+    need_platform(load_platforms()[request.param])
     with open_device(request.param) as device:
         yield device
 
@@ -153,7 +148,7 @@ def test_a_masked_table_does_not_leak_and_an_overwritten_share_does(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The flaw is published: Balasch et al., "On the cost of lazy engineering for masked software", 2014."""
-    need("rtl_ibex")
+    need_platform(load_platforms()["rtl_ibex"])
     monkeypatch.chdir(MASKED.parent)
     tables = ["--arg", "uint8[1]", "--arg", "uint8[16]", "--arg", "uint8[1]"]
     shares = ["--arg", "uint8[2]", *tables, "--shares", "shares"]
@@ -171,7 +166,7 @@ def test_a_masked_table_does_not_leak_and_an_overwritten_share_does(
 
 def test_a_waveform_has_the_cycles_of_one_call(tmp_path: Path) -> None:
     """The witness is GTKWave's reader of FST."""
-    need("rtl_picorv32")
+    need_platform(load_platforms()["rtl_picorv32"])
     reader = shutil.which("fst2vcd") or pytest.skip("not installed: gtkwave, for fst2vcd")
     (tmp_path / "loop.c").write_text(LOOP)
     with open_device("rtl_picorv32", wave=tmp_path / "call.fst") as device:

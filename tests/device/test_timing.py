@@ -18,7 +18,6 @@ RecordTiming = Callable[[str, TimingResult], None]
 INTERRUPT_INSTRUCTIONS = 2000
 # Long enough that the allowance is below one per cent.
 LEAST_INSTRUCTIONS = 100 * INTERRUPT_INSTRUCTIONS
-EVALUATOR = "runtime.RPCTimeEvaluator"
 
 
 @pytest.fixture
@@ -129,44 +128,3 @@ def test_function_that_fails(lib: SystemLibrary, arguments: tuple[RemoteArray, .
         adding(arguments[0])
     assert adding(*arguments).mean >= 0
     assert lib.time_evaluator("mul", number=100, min_repeat_ms=1)(*arguments).mean > 0
-
-
-def test_function_that_is_not_there(lib: SystemLibrary) -> None:
-    with pytest.raises(RemoteError, match=r"no function \W?subtract"):
-        lib.time_evaluator("subtract")
-
-
-@pytest.mark.parametrize("options", [{"number": 0}, {"repeat": 0}, {"min_repeat_ms": -1}], ids=str)
-def test_options_that_make_no_sense(lib: SystemLibrary, options: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match="is at least"):
-        lib.time_evaluator("add", **options)
-
-
-@pytest.mark.parametrize(
-    "middle",
-    [(), (0, 1), (100, 0, 1), (100, 0, 1, 0)],
-    ids=["8 arguments", "10 arguments", "11 arguments", "12 arguments"],
-)
-def test_every_number_of_arguments_that_clients_send(
-    device: Device, lib: SystemLibrary, arguments: tuple[RemoteArray, ...], middle: tuple[int, ...]
-) -> None:
-    """TVM's clients of different versions know more options or fewer; a device serves them all."""
-    cpu, number, repeat, min_repeat_ms = (1, 0), 10, 3, 1
-    evaluator = device.get_function(EVALUATOR)(lib, "add", *cpu, number, repeat, min_repeat_ms, *middle, "")
-    times = np.frombuffer(evaluator(*arguments), "<f8")
-    assert times.shape == (repeat,)
-    assert (times > 0).all()
-
-
-def test_wrong_number_of_evaluator_arguments(device: Device, lib: SystemLibrary) -> None:
-    with pytest.raises(RemoteError, match="RPCTimeEvaluator: expected"):
-        device.get_function(EVALUATOR)(lib, "add", 1, 0, 10, 3, "")
-
-
-def test_more_results_than_fit_in_memory(
-    device: Device, lib: SystemLibrary, arguments: tuple[RemoteArray, ...]
-) -> None:
-    repeat = device.info().arena_size // 8 + 1
-    with pytest.raises(RemoteError, match="out of device memory"):
-        lib.time_evaluator("add", number=1, repeat=repeat)(*arguments)
-    assert len(lib.time_evaluator("add", number=1, repeat=2)(*arguments).results) == 2

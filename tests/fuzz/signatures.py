@@ -797,10 +797,6 @@ def _points(kind: Type, record: Record) -> bool:
     return isinstance(kind, Pointer) and kind.target is record
 
 
-def _has_pointer(kind: Type) -> bool:
-    return any(True for _ in pointers(kind, [Made(0)(kind)], 0))
-
-
 def random_case(seed: int, index: int) -> Case:
     """The function number `index` of a seed: it does not depend on the others."""
     random = Random(f"{seed} {index}")

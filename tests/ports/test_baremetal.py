@@ -20,7 +20,6 @@ from minrpc import (
     Target,
     build,
     connect,
-    lacking,
     open_device,
     start,
 )
@@ -28,6 +27,7 @@ from minrpc.host import Deadline
 from minrpc.program.elf import Elf
 from minrpc.wire.values import Handle
 
+from tests.native import need_platform
 from tests.runtime.test_options import OPTIONS
 
 SPEAK_S = 30.0
@@ -42,8 +42,7 @@ def slow(*values: object) -> object:
 def target_of(name: str, *sources: Path) -> Target:
     """The platform with further sources; skips the test if it can't run here."""
     target = Target.named(name, sources=sources)
-    if lacks := lacking(target.platform):
-        pytest.skip(f"{name}: {'; '.join(requirement.name for requirement in lacks)}")
+    need_platform(target.platform)
     return target
 
 

@@ -19,13 +19,14 @@ from minrpc import (
     Target,
     build,
     connect,
-    lacking,
     open_device,
     start,
 )
 from minrpc.host import Deadline
 from minrpc.host.process import spawn, stop_group
 from minrpc.targets.table import FirmwareLink
+
+from tests.native import need_platform
 
 RESET_S = 60.0
 BOOT_S = 60.0
@@ -38,8 +39,7 @@ MEMORY_AT, MEMORY_BYTES = 0x21000000, 16 << 20
 def target_over(firmware_link: FirmwareLink, name: str) -> Target:
     """The platform with another link; skips the test if it can't run here."""
     target = Target.named(name)
-    if lacks := lacking(target.platform):
-        pytest.skip(f"{name}: {'; '.join(requirement.name for requirement in lacks)}")
+    need_platform(target.platform)
     return replace(target, platform=replace(target.platform, firmware_link=firmware_link))
 
 

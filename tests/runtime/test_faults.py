@@ -245,16 +245,6 @@ def test_counts_of_the_wire_are_checked_before_they_are_used(host: Host, count: 
     assert host.serves()
 
 
-def test_a_timed_function_that_fails_leaves_the_timer_free(host: Host) -> None:
-    failing = host.evaluator("fail_at", number=10, repeat=3)
-    # In the first batch: calls 2 to 11.
-    host.functions.fail_at = 5
-    assert "-1" in host.fails(failing)
-    assert host.clock.begun == host.clock.ended
-    host.functions.fail_at = 0
-    assert isinstance(host.call(failing), bytes)
-
-
 @pytest.mark.parametrize("kind", [TypeCode.MODULE, TypeCode.OBJECT])
 def test_freeing_the_system_library_leaves_it(host: Host, kind: int) -> None:
     host.free_handle(SYSTEM_LIB.handle, kind)
@@ -278,12 +268,3 @@ def test_a_shutdown_ends_the_session(host: Host) -> None:
     host.silent()
     host.open(0x31)
     assert host.serves()
-
-
-def test_an_evaluator_after_an_evaluator_both_work(host: Host) -> None:
-    first, second = host.evaluator("tick"), host.evaluator("tick", repeat=2)
-    assert first != second
-    for each, size in [(first, 8), (second, 16), (first, 8)]:
-        result = host.call(each)
-        assert isinstance(result, bytes)
-        assert len(result) == size

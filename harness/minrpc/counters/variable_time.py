@@ -32,7 +32,8 @@ _THUNKS: Final = "minrpc_"
 def variable_time_instructions(image: Image, addresses: Iterable[int]) -> tuple[str, ...]:
     """Each executed instruction of variable time, "udiv in scale at scale.c:12", except those of the runtime
     and of thunks; also each IT."""
-    long_multiplies = _is_v7(image)
+    # v7-M without the DSP extension is a Cortex-M3.
+    long_multiplies = attributes_of(image.program, ".ARM.attributes").get("TAG_CPU_ARCH") == _ARM_V7
     found: dict[str, None] = {}
     for address in sorted(addresses):
         mnemonic = mnemonic_of(image.machine, image.bytes_at(address, _LONGEST), long_multiplies, image.wide)
@@ -82,8 +83,3 @@ def _x86(code: bytes, wide: bool) -> str:
     if len(code) < at + 2 or code[at] not in (0xF6, 0xF7):
         return ""
     return {6: "div", 7: "idiv"}.get(code[at + 1] >> 3 & 7, "")
-
-
-def _is_v7(image: Image) -> bool:
-    """True if the image was compiled for a Cortex-M3: v7-M without the DSP extension."""
-    return attributes_of(image.program, ".ARM.attributes").get("TAG_CPU_ARCH") == _ARM_V7

@@ -64,7 +64,8 @@ class BuildTree:
         self._scope = scope
         self._lock = lock
         self.directory = directory
-        self.log = log_of(directory)
+        # All output of the last build.
+        self.log = directory.with_suffix(".log")
 
     def run(self, name: str) -> BuildAttempt:
         """Configure if needed, then compile; the log has the output of both.
@@ -169,11 +170,6 @@ def last_step(log: Path) -> str:
         lines = log.read_text(errors="replace").splitlines()
         return re.sub(r"\S*/", "", lines[-1]) if lines else ""
     return ""
-
-
-def log_of(directory: Path) -> Path:
-    """The log beside a build tree: all output of its last build."""
-    return directory.with_suffix(".log")
 
 
 def _text(file: Path) -> str:

@@ -83,7 +83,8 @@ def inputs_of(
     commands = _commands(build_dir)
     headers = {os.path.normpath(os.path.join(build_dir, path)) for path in _headers(build_dir)}
     places = (f"{build_dir}/", f"{os.path.realpath(build_dir)}/")
-    programs = _programs_of_this_python()
+    # A virtual environment's programs: each checkout has its own.
+    programs = (f"{sys.prefix}/bin/",) if sys.prefix != sys.base_prefix else ()
 
     def counting(found: Iterable[str]) -> frozenset[str]:
         paths = {os.path.normpath(os.path.join(build_dir, path)) for path in found}
@@ -172,11 +173,6 @@ def _is_litter(name: str, is_directory: bool) -> bool:
     if is_directory:
         return name.startswith((".", "build")) or name == "__pycache__"
     return name.startswith((".", "#")) or name.endswith(("~", ".pyc", ".orig"))
-
-
-def _programs_of_this_python() -> tuple[str, ...]:
-    """A virtual environment's programs: each checkout has its own."""
-    return (f"{sys.prefix}/bin/",) if sys.prefix != sys.base_prefix else ()
 
 
 def _counts(path: str) -> bool:

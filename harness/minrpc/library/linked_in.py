@@ -30,18 +30,14 @@ def packed_name(library: str, function: str) -> str:
     return f"{library}.{function}"
 
 
-def kept_objects(directory: Path) -> list[Path]:
-    """The objects of a library that were copied to `directory`, in order."""
-    return sorted(directory.glob("*.[oa]"), key=lambda path: int(path.stem))
-
-
 def declared_in(directory: Path) -> tuple[Declarations, dict[str, FunctionDeclaration], AlignmentLimits]:
     """The declarations of the library whose objects are in `directory`; its functions, also those that can't
     be called; and its target's alignment limits for members of structs.
 
     Raises ConfigurationError without debug information.
     """
-    paths = kept_objects(directory)
+    # In the order of the link.
+    paths = sorted(directory.glob("*.[oa]"), key=lambda path: int(path.stem))
     contents = [path.read_bytes() for path in paths]
     declarations = read_objects(paths, contents)
     if not declarations.functions:

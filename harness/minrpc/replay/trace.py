@@ -117,8 +117,3 @@ class Recorder(PluginMemory):
         steps, lost = self._ring[np.arange(begin, end) & (self.room - 1)], int(self._control["lost"])
         self._control["taken"], self._control["lost"] = end, 0
         return Recorded(steps, lost)
-
-
-def recorder_for(elf: Path) -> Recorder:
-    """The plugin for a run of the program in `elf`."""
-    return Recorder(Image(elf))

@@ -65,7 +65,7 @@ def _chains(image: Image, returns: Sequence[ReturnAddress]) -> Iterator[list[Ret
     for index, call in enumerate(returns):
         caller = _caller(image, call)
         chain = [call, *_chain(image, caller, returns[index + 1 :])] if caller else []
-        if _reaches_runtime(image, chain):
+        if chain and _is_runtime(image, chain[-1].address - 1):
             yield chain
 
 
@@ -123,10 +123,6 @@ def _enters(image: Image, call: CallInstruction, function: CodeRange) -> bool:
 
 def _caller(image: Image, return_address: ReturnAddress) -> CodeRange | None:
     return image.function_at(return_address.address - 1)
-
-
-def _reaches_runtime(image: Image, chain: Sequence[ReturnAddress]) -> bool:
-    return bool(chain) and _is_runtime(image, chain[-1].address - 1)
 
 
 def _is_runtime(image: Image, address: int) -> bool:

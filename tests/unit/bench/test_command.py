@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line of `minrpc bench`: platforms, groups, and refusals before anything is measured."""
+"""The command line of `minrpc bench`: platforms, groups, refusals before anything is measured; sizes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 from minrpc import BuildError, ConfigurationError, Platform
-from minrpc_bench import command as bench, run as bench_run, sizes
+from minrpc.firmware import firmware_root
+from minrpc_bench import command as bench, sizes
+from minrpc_bench.command import GROUPS, Plan
 from minrpc_bench.peers import Peers
 from minrpc_bench.rows import Report, Row, SourceSize
-from minrpc_bench.run import GROUPS, Plan
 
 
 @pytest.fixture
@@ -82,7 +83,7 @@ def test_a_part_that_fails_leaves_the_others(
     def fail(platform: Platform) -> Peers:
         raise BuildError(f"{platform.name} did not build")
 
-    monkeypatch.setattr(bench_run, "build_peers", fail)
+    monkeypatch.setattr(bench, "build_peers", fail)
     source = SourceSize("arena.c", 500, 0, 0, 8, "grow")
     monkeypatch.setattr(sizes, "measure", lambda: sizes.Sizes([source], 400, 500, {}))
     assert typed("--platform", "posix", "--only", "start,size") == 1
@@ -93,6 +94,31 @@ def test_a_part_that_fails_leaves_the_others(
 
 def test_sizes_need_no_platform(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sizes, "measure", lambda: sizes.Sizes([], 400, 0, {}))
-    monkeypatch.setattr(bench_run, "build_peers", pytest.fail)
-    report = bench_run.run(Plan([], ("size",)), print)
+    monkeypatch.setattr(bench, "build_peers", pytest.fail)
+    report = bench.run(Plan([], ("size",)), print)
     assert {row.group for row in report.rows} == {"size"}
+
+
+def test_the_goal_is_for_the_text_without_options() -> None:
+    sources = [
+        SourceSize("crc32.c", 100, 0, 0, 0, ""),
+        SourceSize("server.c", 9000, 0, 0, 0, ""),
+        SourceSize("timer.c", 500, 4, 8, 0, ""),
+    ]
+    rows = sizes.rows(sizes.Sizes(sources, 400, 8000, {"GUARDS": 500, "CODE_LOADING": 569}))
+    assert {row.name: row.value for row in rows} == {
+        "text without options": 8000,
+        "text with the defaults": 9100,
+        "text of guards": 500,
+        "text of code_loading": 569,
+        "text of the timer": 500,
+        "RAM beside receive buffer and arena": 412,
+    }
+    assert [row.verdict for row in rows] == ["met", "", "", "", "met", "met"]
+
+
+def test_options_are_those_of_the_header() -> None:
+    header = (firmware_root() / "zephyr-app/runtime/include/minrpc/minrpc_config.h").read_text()
+    options = sizes.default_options(header)
+    assert {"GUARDS": 1, "CODE_LOADING": 0}.items() <= options.items()
+    assert "VERSION" not in options

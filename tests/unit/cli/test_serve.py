@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from minrpc import PLATFORMS, PortBusyError, Target, build, lacking, open_device
+from minrpc import PLATFORMS, PortBusyError, Target, build, open_device
 from minrpc.transport import open_terminal
 from minrpc.wire.framing import Deframer, Frame, encode_frame
 from minrpc.wire.replies import Return, decode_reply
@@ -18,6 +18,7 @@ from minrpc.wire.requests import CallFunc, Request, encode_request, get_global_f
 from minrpc.wire.session import HEADER, MessageType, encode_message
 from minrpc.wire.values import Dialect, Handle
 
+from tests.native import need_platform
 from tests.unit.transport.test_relay import fill
 
 WAIT_S = 60
@@ -30,9 +31,7 @@ def link(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=["posix", pytest.param("bare_mps2_an385", marks=pytest.mark.slow)])
 def platform(request: pytest.FixtureRequest) -> str:
-    missing = lacking(PLATFORMS[request.param])
-    if missing:
-        pytest.skip(f"{request.param} lacks {', '.join(item.name for item in missing)}")
+    need_platform(PLATFORMS[request.param])
     return str(request.param)
 
 

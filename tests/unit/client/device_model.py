@@ -183,7 +183,7 @@ class DeviceModel:
         return self.mangle(logs + encode_frame(encode_message(session_id, MessageType.NORMAL, answer)))
 
     def _answer(self, packet: bytes) -> bytes | None:
-        if packet[8] >= RpcCode.DEV_ALLOC_DATA_WITH_SCOPE and not self._has_scopes():
+        if packet[8] >= RpcCode.DEV_ALLOC_DATA_WITH_SCOPE and Dialect.V0_8_0 not in self.traits.dialects:
             return replies.encode_exception("Syscall not recognized")
         try:
             request, dialect = requests.decode_request(packet, self.traits.dialects)
@@ -256,9 +256,6 @@ class DeviceModel:
                 self._copy_among(DLTensor(a, BYTE, ()), DLTensor(b, BYTE, ()), nbytes)
                 return None
         raise DeviceFailureError(f"{code.name}: wrong arguments, or not supported")
-
-    def _has_scopes(self) -> bool:
-        return Dialect.V0_8_0 in self.traits.dialects
 
     def _allocate(self, nbytes: int) -> Handle:
         if nbytes + sum(map(len, self.memory.values())) > self.traits.memory:

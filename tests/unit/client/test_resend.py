@@ -50,13 +50,6 @@ class Link:
         return bytes(run(requests, encode, probe, write, self.read))
 
 
-def sent_for(*steps: Step) -> list[str]:
-    """The bytes that the first request of a session sends until its answer is there."""
-    link = Link(deque(steps))
-    assert link.run(NumberedRequests()) == b"ok"
-    return link.sent
-
-
 def test_silences_are_asked_about_after_longer_and_longer_waits() -> None:
     link = Link(deque([None] * 9 + [[answer(1)]]))
     link.run(NumberedRequests())
@@ -64,37 +57,29 @@ def test_silences_are_asked_about_after_longer_and_longer_waits() -> None:
     assert link.waits == [0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 4.0, 4.0, 4.0]
 
 
-def test_a_clean_link_carries_the_request_once() -> None:
-    assert sent_for([answer(1)]) == ["request 1"]
-
-
-def test_silence_is_asked_about() -> None:
-    assert sent_for(None, [answer(1)]) == ["request 1", "probe 1"]
-
-
-def test_a_request_that_never_arrived_is_sent_again() -> None:
-    assert sent_for(None, [Resend(0)], [answer(1)]) == ["request 1", "probe 1", "request 1"]
-
-
-def test_a_request_that_arrived_is_not_sent_again() -> None:
-    assert sent_for([Resend(1)], [answer(1)]) == ["request 1", "probe 1"]
-
-
-@pytest.mark.parametrize("event", [DAMAGED, ShortPacket(b""), InvalidEscape(b"", 7), OversizeFrame(1 << 30)])
-def test_damage_is_asked_about_at_once(event: SessionEvent) -> None:
-    assert sent_for([event], [answer(1)]) == ["request 1", "probe 1"]
-
-
-def test_several_events_at_once_get_one_reaction() -> None:
-    assert sent_for([DAMAGED, DAMAGED, Resend(0)], [answer(1)]) == ["request 1", "request 1"]
-
-
-def test_logs_noise_and_answers_to_earlier_requests_are_waited_over() -> None:
-    assert sent_for([Log("hot"), Noise(b"x"), answer(0, b"old")], [answer(1)]) == ["request 1"]
-
-
-def test_an_answer_among_damage_is_taken() -> None:
-    assert sent_for([DAMAGED, answer(1), Resend(0)]) == ["request 1"]
+@pytest.mark.parametrize(
+    ("steps", "sent"),
+    [
+        ([[answer(1)]], ["request 1"]),
+        ([None, [answer(1)]], ["request 1", "probe 1"]),
+        # A request that never arrived is sent again, and one that arrived is not.
+        ([None, [Resend(0)], [answer(1)]], ["request 1", "probe 1", "request 1"]),
+        ([[Resend(1)], [answer(1)]], ["request 1", "probe 1"]),
+        *(
+            ([[event], [answer(1)]], ["request 1", "probe 1"])
+            for event in (DAMAGED, ShortPacket(b""), InvalidEscape(b"", 7), OversizeFrame(1 << 30))
+        ),
+        # Several events at once get one reaction.
+        ([[DAMAGED, DAMAGED, Resend(0)], [answer(1)]], ["request 1", "request 1"]),
+        # Logs, noise and answers to earlier requests are waited over; an answer among damage is taken.
+        ([[Log("hot"), Noise(b"x"), answer(0, b"old")], [answer(1)]], ["request 1"]),
+        ([[DAMAGED, answer(1), Resend(0)]], ["request 1"]),
+    ],
+)
+def test_what_is_sent_until_the_first_answer_is_there(steps: list[Step], sent: list[str]) -> None:
+    link = Link(deque(steps))
+    assert link.run(NumberedRequests()) == b"ok"
+    assert link.sent == sent
 
 
 def test_waits_grow_with_each_silence_until_the_answer_is_there() -> None:

@@ -7,20 +7,20 @@ import threading
 
 import pexpect
 import pytest
-from minrpc import PLATFORMS, Device, RunningDevice, Target, build, lacking, open_device, start
+from minrpc import PLATFORMS, Device, RunningDevice, Target, build, open_device, start
 from minrpc.host import Deadline
 from minrpc.transport import MemoryTransport, memory_pair
 from minrpc.wire.framing import encode_frame
 from minrpc.wire.session import MessageType, encode_message
+
+from tests.native import need_platform
 
 PATIENCE_S = 120.0
 
 
 @pytest.fixture
 def bare() -> Target:
-    missing = lacking(PLATFORMS["bare_mps2_an385"])
-    if missing:
-        pytest.skip(f"bare_mps2_an385 lacks {', '.join(item.name for item in missing)}")
+    need_platform(PLATFORMS["bare_mps2_an385"])
     return Target.named("bare_mps2_an385")
 
 

@@ -17,7 +17,6 @@ from typing import Any, get_args
 
 import pytest
 from minrpc import (
-    PLATFORMS,
     ConfigurationError,
     DeadlineError,
     EmulatorExitedError,
@@ -29,15 +28,15 @@ from minrpc import (
     QmpError,
     RunningDevice,
     Target,
-    build,
     counters_for,
-    lacking,
     start,
 )
 from minrpc.host import Deadline, describe_status, read_before
 from minrpc.host.deadline import WallClock
 from minrpc.targets import Link, StartFields
 from minrpc.transport import memory_pair
+
+from tests.native import built
 
 # The message of every port at its boot: no session runs (without the lone fe before it).
 TERMINATE = bytes.fromhex("ff fd 03 00 00 00 00 00 02 66 77")
@@ -57,13 +56,6 @@ def posix() -> Firmware:
 @pytest.fixture(scope="module")
 def bare() -> Firmware:
     return built("bare_mps2_an385")
-
-
-def built(name: str) -> Firmware:
-    missing = lacking(PLATFORMS[name])
-    if missing:
-        pytest.skip(f"{name} lacks {', '.join(item.name for item in missing)}")
-    return build(Target(PLATFORMS[name]))
 
 
 def of_platform(firmware: Firmware, platform: Platform) -> Firmware:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from minrpc.timing import summarize
+from minrpc.timing import Interval, samples_needed, summarize
 from minrpc.timing.significance import least_p, mann_whitney, shift
-from minrpc.timing.summary import MAD_TO_STD, outliers
+from minrpc.timing.summary import MAD_TO_STD, least_samples, outliers
 from minrpc.timing.trend import ALL_PAIRS, falling, kendall_score, mann_kendall, theil_slope
 
 # Samples with and without ties.
@@ -165,3 +165,46 @@ def test_a_million_samples() -> None:
 def test_the_deviation_of_normal_samples_comes_out_of_their_median_one() -> None:
     """Half of all normal samples are nearer to the median than this part of a standard deviation."""
     assert pytest.approx(1 / stats().norm.ppf(0.75), abs=5e-5) == MAD_TO_STD
+
+
+def test_half_of_an_interval() -> None:
+    assert Interval(1.0, 2.5, 0.95).half_width == 0.75
+
+
+def test_a_trend_is_seen_and_noise_is_not() -> None:
+    rng = random.Random(3)
+    rising = summarize([100 + index + rng.gauss(0, 1) for index in range(30)]).drift
+    level = summarize([100 + rng.gauss(0, 1) for index in range(30)]).drift
+    assert rising is not None
+    assert rising.significant
+    assert rising.slope == pytest.approx(1, abs=0.1)
+    assert level is not None
+    assert not level.significant
+
+
+def test_equal_samples_have_no_trend_and_are_known_exactly() -> None:
+    summary = summarize([42.0] * 10)
+    assert summary.drift is not None
+    assert not summary.drift.significant
+    assert summary.precision == 0.0
+    assert samples_needed(summary, 0.01) == least_samples()
+
+
+def test_samples_that_agree_are_known_no_better_than_the_clock() -> None:
+    assert summarize([100.0] * 10, resolution=2.0).precision == 0.02
+
+
+def test_samples_needed_grow_with_the_square() -> None:
+    summary = summarize([float(value) for value in range(100, 120)])
+    assert samples_needed(summary, summary.precision / 2) == 80
+    assert samples_needed(summary, summary.precision / 3) == pytest.approx(180, abs=1)
+    assert samples_needed(summarize([1.0, 2.0]), 0.01) == least_samples()
+    assert samples_needed(summarize([1.0] * 5), 0.01) == 10
+    assert samples_needed(summarize([0.0] * 9 + [1.0]), 0.01) == least_samples()
+    assert samples_needed(summarize([-1.0] * 5 + [0.0] + [1.0] * 5), 0.01) == 22
+
+
+def test_the_least_probability_is_one_at_most() -> None:
+    assert least_p(1, 1) == 1.0
+    assert least_p(1, 0) == 1.0
+    assert least_p(0, 100) == 1.0

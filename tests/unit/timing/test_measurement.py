@@ -114,11 +114,6 @@ def test_the_step_of_a_clock_is_seen() -> None:
     assert item.summary.precision == pytest.approx(10 / 300)
 
 
-def test_joined_measurements_keep_their_order() -> None:
-    joined = measured([1, 2]).joined(measured([3]))
-    assert [sample.ticks for sample in joined.samples] == [1, 2, 3]
-
-
 def test_a_clock_describes_itself() -> None:
     text = "exact: SysTick, 25 MHz, resolution 40 ns, 128 ns an instruction (icount shift 7)"
     assert str(EXACT) == text

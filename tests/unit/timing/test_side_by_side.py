@@ -48,7 +48,7 @@ def test_a_platform_that_counts_no_instructions_has_a_blank() -> None:
 def test_the_stack_is_shown_where_it_was_counted() -> None:
     first, second = recorded([32_000]), replace(recorded([16_000]), platform="bare_rv32")
     sample = replace(first.measurement.samples[0], columns={"stack_bytes": 248})
-    counted = replace(first, measurement=replace(first.measurement, samples=(sample,)))
+    counted = with_measured(first, samples=(sample,))
     text = side_by_side([counted, second])
     assert "| stack |" in text
     assert cells(text, "bare_mps2_an385")[-1] == "248"

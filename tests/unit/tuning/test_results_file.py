@@ -14,6 +14,11 @@ SPACE = Space({"A": ["1", "2", "3"]})
 IDENTITY = {"source": "1", "arguments": "2", "check": "3", "compiler": "4", "firmware": "5"}
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "r.jsonl"
+
+
 def written(path: Path, *numbers: int, platform: str = "posix") -> None:
     with ResultsFile(path, platform, SPACE, IDENTITY) as file:
         for number in numbers:
@@ -25,15 +30,13 @@ def numbers_in(path: Path, platform: str = "posix") -> list[int]:
         return [item.candidate.number for item in file.earlier]
 
 
-def test_what_was_added_is_there(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
+def test_what_was_added_is_there(path: Path) -> None:
     written(path, 0)
     written(path, 2)
     assert numbers_in(path) == [0, 2]
 
 
-def test_results_of_several_platforms_are_kept_apart(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
+def test_results_of_several_platforms_are_kept_apart(path: Path) -> None:
     written(path, 0)
     written(path, 1, 2, platform="bare_rv32")
     assert numbers_in(path) == [0]
@@ -41,16 +44,14 @@ def test_results_of_several_platforms_are_kept_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 5, 40])
-def test_a_line_that_was_cut_is_dropped(tmp_path: Path, cut: int) -> None:
-    path = tmp_path / "r.jsonl"
+def test_a_line_that_was_cut_is_dropped(path: Path, cut: int) -> None:
     written(path, 0, 1)
     path.write_bytes(path.read_bytes()[:-cut])
     written(path, 2)
     assert numbers_in(path) == [0, 2]
 
 
-def test_the_last_word_on_a_candidate_counts(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
+def test_the_last_word_on_a_candidate_counts(path: Path) -> None:
     written(path, 0)
     with ResultsFile(path, "posix", SPACE, IDENTITY) as file:
         file.add(CandidateResult(SPACE[0], "wrong", "returned 1, not 2"))
@@ -59,16 +60,14 @@ def test_the_last_word_on_a_candidate_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["what\n", "[1]\n", '{"platform": "posix"}\n', "\xff\n"])
-def test_a_file_of_something_else_is_left_alone(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "r.jsonl"
+def test_a_file_of_something_else_is_left_alone(path: Path, text: str) -> None:
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(ConfigurationError, match=r"r\.jsonl, line 1 holds no result"):
         ResultsFile(path, "posix", SPACE, IDENTITY)
     assert path.read_bytes() == text.encode("latin-1")
 
 
-def test_results_of_another_space_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
+def test_results_of_another_space_are_refused(path: Path) -> None:
     written(path, 2)
     for other in (Space({"A": ["1", "2"]}), Space({"B": ["1", "2", "3"]}), Space({"A": ["3", "2", "1"]})):
         with pytest.raises(ConfigurationError, match="another space"):
@@ -76,8 +75,7 @@ def test_results_of_another_space_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("changed", [*IDENTITY, "compiler firmware"])
-def test_results_of_another_version_are_refused(tmp_path: Path, changed: str) -> None:
-    path = tmp_path / "r.jsonl"
+def test_results_of_another_version_are_refused(path: Path, changed: str) -> None:
     written(path, 0, 1)
     names = changed.split()
     shown = f"line 1 is a result of other inputs: the {', '.join(names)} (is|are) different"
@@ -96,8 +94,7 @@ def test_results_of_another_version_are_refused(tmp_path: Path, changed: str) ->
         (b'"outcome"', b'"\xff"', "holds no result"),
     ],
 )
-def test_a_line_that_was_changed_is_named(tmp_path: Path, was: bytes, now: bytes, reason: str) -> None:
-    path = tmp_path / "r.jsonl"
+def test_a_line_that_was_changed_is_named(path: Path, was: bytes, now: bytes, reason: str) -> None:
     written(path, 0, 1, 2)
     first, second, third = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(first + second + third.replace(was, now))
@@ -119,8 +116,7 @@ def test_a_directory_is_no_file(tmp_path: Path) -> None:
         ResultsFile(tmp_path, "posix", SPACE, IDENTITY)
 
 
-def test_two_runs_do_not_write_one_file(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
+def test_two_runs_do_not_write_one_file(path: Path) -> None:
     with ResultsFile(path, "posix", SPACE, IDENTITY) as file:
         with pytest.raises(ConfigurationError, match="another run is adding to it"):
             ResultsFile(path, "posix", SPACE, IDENTITY)

@@ -36,9 +36,14 @@ def session(*nonces: int) -> ClientSession:
     return ClientSession(iter(nonces or (0x23, 0x24, 0x25)).__next__)
 
 
-def established() -> ClientSession:
+def started() -> ClientSession:
     client = session()
     client.start()
+    return client
+
+
+def established() -> ClientSession:
+    client = started()
     assert client.receive(message(0x2123, 1, REPLY)) == [Established(0x2123)]
     return client
 
@@ -53,8 +58,7 @@ def test_start_is_terminate_then_init_and_a_lone_fe_comes_first() -> None:
 
 
 def test_only_the_first_start_begins_with_a_lone_fe() -> None:
-    client = session()
-    client.start()
+    client = started()
     assert client.start().startswith(b"\xff\xfd")
 
 
@@ -65,8 +69,7 @@ def test_after_a_failed_write_the_lone_fe_comes_again() -> None:
 
 
 def test_a_second_start_has_another_nonce_and_its_answer_counts() -> None:
-    client = session()
-    client.start()
+    client = started()
     client.start()
     (late,) = client.receive(message(0x2123, 1, REPLY))
     assert late == Ignored(bytes.fromhex("23210101"), "answers another start of a session")
@@ -75,15 +78,13 @@ def test_a_second_start_has_another_nonce_and_its_answer_counts() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"\x02", b"\x01\x01"])
 def test_another_protocol_version_is_not_taken(body: bytes) -> None:
-    client = session()
-    client.start()
+    client = started()
     assert isinstance(client.receive(message(0x2123, 1, body))[0], Ignored)
     assert client.state is SessionState.START_SENT
 
 
 def test_a_reply_without_the_devices_nonce_is_not_taken() -> None:
-    client = session()
-    client.start()
+    client = started()
     assert isinstance(client.receive(message(0x0023, 1, REPLY))[0], Ignored)
 
 
@@ -165,8 +166,7 @@ def test_what_is_sent_has_its_checks() -> None:
 def test_no_packet_without_a_session() -> None:
     with pytest.raises(SessionStateError, match="no session"):
         session().encode(b"x")
-    client = session()
-    client.start()
+    client = started()
     with pytest.raises(SessionStateError, match="not answered"):
         client.encode(b"x")
 
@@ -179,8 +179,7 @@ def test_stale_packets_are_ignored() -> None:
 
 
 def test_a_packet_before_the_session_is_ignored() -> None:
-    client = session()
-    client.start()
+    client = started()
     assert isinstance(client.receive(message(0x2123, 0x10, b"late"))[0], Ignored)
 
 
@@ -194,8 +193,7 @@ def test_terminate_ends_the_session() -> None:
 
 
 def test_terminate_at_boot_does_not_disturb_the_start() -> None:
-    client = session()
-    client.start()
+    client = started()
     assert client.receive(message(0, 2)) == [Terminated(False)]
     assert client.receive(message(0x2123, 1, REPLY)) == [Established(0x2123)]
 
@@ -256,8 +254,7 @@ MESSAGES = st.builds(
 
 @given(st.lists(st.one_of(MESSAGES, st.binary(max_size=20)), max_size=20))
 def test_any_messages_leave_a_session_that_can_be_started_again(wires: list[bytes]) -> None:
-    client = session()
-    client.start()
+    client = started()
     events: list[SessionEvent] = []
     for wire in wires:
         events += client.receive(wire)

@@ -1,23 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Arm MPS2 with the AN386 image: Cortex-M4 with FPU. Meaning of the keys: machine.cmake.
+# Arm MPS2 with the AN386 image: Cortex-M4 with FPU. The rest is as in the AN385. Meaning of the keys: machine.cmake.
+include(${CMAKE_CURRENT_LIST_DIR}/mps2_an385.cmake)
 set(MACHINE_TITLE "MPS2 AN386")
-set(MACHINE_COMPILER arm-none-eabi-gcc)
 set(MACHINE_FLAGS -mcpu=cortex-m4 -mthumb -mfloat-abi=hard)
-set(MACHINE_CPU cortex_m)
-
-set(MACHINE_FLASH 0x00000000 0x00400000)
-set(MACHINE_RAM 0x20000000 0x00400000)
-set(MACHINE_NOTHING 0x00000000 0x20000000)
-set(MACHINE_STACK_BYTES 262144)
-set(MACHINE_ARENA 0x21000000 0x01000000) # PSRAM
-
-set(MACHINE_CLOCK systick)
-set(MACHINE_CLOCK_HZ 25000000)
-set(MACHINE_SECOND_CLOCK fpgaio)
-set(MACHINE_SECOND 0x40028000)
-set(MACHINE_SECOND_HZ 25000000)
-
-set(MACHINE_UART cmsdk)
-set(MACHINE_LINK 0x40005000) # UART1
-set(MACHINE_LINK_IRQ 2)
-set(MACHINE_CONSOLE 0x40004000) # UART0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The baseline: the raw firmware, and the host's side of it. Both on a process and in QEMU."""
+"""Rows of devices and their baseline, the raw firmware with the host's side. On a process and in QEMU."""
 
 from __future__ import annotations
 
@@ -8,30 +8,26 @@ import socket
 from collections.abc import Iterator
 
 import pytest
-from minrpc import PLATFORMS, Firmware, HarnessError, RunningDevice, Target, build, connect, lacking, start
+from minrpc import PLATFORMS, HarnessError, RunningDevice, connect, start
 from minrpc.host import Deadline, read_before
-from minrpc_bench import loads, peers, starts
-from minrpc_bench.copies import copies_of, measure
-from minrpc_bench.meter import MeteredTransport
+from minrpc.transport import memory_pair
+from minrpc_bench import counted, peers, service, times
 from minrpc_bench.peers import (
     RAW_OPTIONS,
+    MeteredTransport,
     Peers,
     Raw,
+    Traffic,
     command,
     expect_ready,
     on_one_cpu,
     running_raw,
 )
 
+from tests.native import built
+
 PATIENCE_S = 120.0
 EVERY_BYTE = bytes(range(256))
-
-
-def built(name: str, *options: str) -> Firmware:
-    missing = lacking(PLATFORMS[name])
-    if missing:
-        pytest.skip(f"{name} lacks {', '.join(item.name for item in missing)}")
-    return build(Target(PLATFORMS[name]).changed(cmake_options=options))
 
 
 @pytest.fixture(
@@ -135,7 +131,7 @@ def test_the_name_of_a_copy_tells_its_size(platform: str) -> None:
     with start(built("posix")) as running:
         meter = MeteredTransport(running.transport)
         with connect(running, transport=meter, direct=False) as device:
-            up, back = copies_of(device, PLATFORMS[platform])
+            up, back = times.copies_of(device, PLATFORMS[platform])
             for copy in (up, back):
                 rows, columns = map(int, copy.name.partition(" ")[0].split("x"))
                 assert copy.nbytes == rows * columns
@@ -146,14 +142,14 @@ def test_the_name_of_a_copy_tells_its_size(platform: str) -> None:
 
 @pytest.mark.slow
 def test_rows_of_copies() -> None:
-    rows = measure(Peers(built("posix"), built("posix", *RAW_OPTIONS)), rounds=1)
+    rows = times.copy(Peers(built("posix"), built("posix", *RAW_OPTIONS)), rounds=1)
     assert [row.name for row in rows] == ["512x512 int8 to the device", "512x512 int8 back"]
     assert all(row.unit == "MiB/s" and row.goal and row.ratio and row.ratio > 0 for row in rows)
 
 
 @pytest.mark.slow
 def test_rows_of_starts() -> None:
-    boot, boot_cpu, opened, opened_cpu = starts.measure(
+    boot, boot_cpu, opened, opened_cpu = times.starts(
         Peers(built("posix"), built("posix", *RAW_OPTIONS)), rounds=1
     )
     assert (opened.unit, opened.goal and opened.goal.limit) == ("us", 3000.0)
@@ -164,9 +160,85 @@ def test_rows_of_starts() -> None:
 
 @pytest.mark.slow
 def test_rows_of_loads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loads, "_LOADS", 2)
+    monkeypatch.setattr(times, "_LOADS", 2)
     firmware = built("posix")
-    *calls, a_minute = loads.measure(Peers(firmware, firmware), rounds=1)
+    *calls, a_minute = times.loads(Peers(firmware, firmware), rounds=1)
     assert len(calls) == 3
     assert all(row.goal and row.ratio and row.ratio > 0 for row in calls)
     assert (a_minute.unit, a_minute.baseline) == ("1/min", None)
+
+
+def test_both_directions_are_counted_for_each_action() -> None:
+    host, device = memory_pair()
+    meter = MeteredTransport(host)
+    device.write(b"early", 1.0)
+    meter.read(1.0)
+
+    def action() -> None:
+        meter.write(b"request", 1.0)
+        meter.write(b"12", 1.0)
+        device.write(b"reply", 1.0)
+        meter.read(1.0)
+
+    assert meter.during(action) == Traffic(sent=9, received=5)
+    assert meter.during(lambda: None) == Traffic()
+    assert device.read(1.0) == b"request12"
+    meter.close()
+
+
+def test_a_replayed_call_gives_the_answer_again_and_sends_nothing() -> None:
+    host, device = memory_pair()
+    transport = MeteredTransport(host)
+    transport.write(b"call", 1.0)
+    for part in (b"ans", b"wer"):
+        device.write(part, 1.0)
+        assert transport.read(1.0) == part
+    transport.replays = True
+    for _ in range(3):
+        transport.write(b"call", 1.0)
+        assert [transport.read(0.0) for _ in range(4)] == [b"ans", b"wer", b"", b""]
+    transport.replays = False
+    assert device.read(0.0) == b"call"
+    assert device.read(0.0) == b""
+    transport.close()
+
+
+@pytest.mark.slow
+def test_a_call_is_measured_without_its_device() -> None:
+    with start(built("posix")) as running:
+        meter = MeteredTransport(running.transport)
+        with connect(running, transport=meter, direct=False) as device:
+            for call in times.calls_of(device).values():
+                call()
+                assert meter.during(lambda: times.own_cpu_s(meter, call, 20, 2)) == Traffic()  # noqa: B023
+                assert min(meter.during(call)) > 0
+
+
+@pytest.mark.slow
+def test_a_call_and_a_byte_have_rows() -> None:
+    """Counts vary: on a busy host the device sleeps between bytes, and waking up is counted."""
+    firmware = built("bare_mps2_an385")
+    index, to_device, back = counted.instructions(Peers(firmware, firmware))
+    assert index.name == "a call of inc"
+    assert index.value > 1000
+    assert "minrpc_reader_feed" in index.note
+    assert 1 < to_device.value < 1000
+    assert 1 < back.value < 1000
+
+
+def test_a_process_has_no_such_rows() -> None:
+    firmware = built("posix")
+    assert counted.instructions(Peers(firmware, firmware)) == []
+
+
+@pytest.mark.slow
+def test_a_good_client_is_compared_with_one_that_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "_GOOD", 2)
+    monkeypatch.setattr(service, "_BAD", 5)
+    firmware = built("posix")
+    row = service._crowd(Peers(firmware, firmware), 1)
+    assert row.ratio == pytest.approx(row.value / row.baseline)  # type: ignore[operator]
+    assert row.value > 0
+    monkeypatch.setattr(service, "_SOURCE", b"#error %d\n")
+    with pytest.raises(HarnessError, match="does not compile"):
+        service._crowd(Peers(firmware, firmware), 1)
