@@ -178,7 +178,7 @@ float floats_off_result(float x)
 }
 #endif
 
-#elif defined(__x86_64__)
+#elif defined(__linux__) && (defined(__x86_64__) || defined(__i386__))
 
 #include <signal.h>
 
@@ -198,6 +198,11 @@ void mode(void)
 {
 	unsigned int control = 0xff80U; /* towards 0, flush to 0, no exceptions */
 
+#if defined(__i386__)
+	uint16_t word = 0x0f7f; /* towards 0, no exceptions */
+
+	__asm__ volatile("fldcw %0" ::"m"(word));
+#endif
 	__asm__ volatile("ldmxcsr %0" ::"m"(control));
 }
 

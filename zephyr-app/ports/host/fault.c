@@ -237,7 +237,7 @@ void faults_are_told(bool (*is_code)(uintptr_t address))
 	}
 }
 
-void posix_restore(void)
+void host_restore(void)
 {
 	sigset_t none;
 

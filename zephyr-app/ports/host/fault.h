@@ -19,7 +19,7 @@ void faults_are_told(bool (*is_code)(uintptr_t address));
  * Puts back the modes of floating point, and the signals: their actions as faults_are_told left
  * them, none masked, no alarm.
  */
-void posix_restore(void);
+void host_restore(void);
 
 /* Prints `text`, a line without its end, and the return addresses from the stack pointer up. */
 void fault_tell(const char *text, uintptr_t pointer);

@@ -96,7 +96,7 @@ static const char *port_restore(void *context, bool all)
 {
 	(void)context;
 	if (all) {
-		posix_restore();
+		host_restore();
 	}
 	return NULL;
 }

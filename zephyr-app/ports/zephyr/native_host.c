@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -104,6 +105,11 @@ void minrpc_native_host_tell_faults(void)
 	faults_are_told(is_code);
 }
 
+void minrpc_native_host_restore(void)
+{
+	host_restore();
+}
+
 const void *minrpc_native_host_build_id(uint8_t most, uint8_t *size)
 {
 	return build_id(most, size);
@@ -131,6 +137,24 @@ static void hold_link(char **argv)
 	}
 }
 
+/* Set in the environment of a program that has been restarted. */
+#define RESTARTED "MINRPC_RESTARTED"
+
+int __real_tcflush(int fd, int queue);
+int __wrap_tcflush(int fd, int queue);
+
+/*
+ * The simulator's UART flushes its tty at the start. After a restart, the answer that the program
+ * gave before may still be on its way.
+ */
+int __wrap_tcflush(int fd, int queue)
+{
+	if (queue == TCIOFLUSH && getenv(RESTARTED) != NULL) {
+		queue = TCIFLUSH;
+	}
+	return __real_tcflush(fd, queue);
+}
+
 void minrpc_native_host_restart(void)
 {
 	int argc;
@@ -138,6 +162,7 @@ void minrpc_native_host_restart(void)
 
 	nsi_get_cmd_line_args(&argc, &argv);
 	hold_link(argv);
+	(void)setenv(RESTARTED, "1", 1);
 	(void)close_range(HELD_FD + 1, ~0U, 0);
 	(void)execv("/proc/self/exe", argv);
 	perror("minrpc: restart");

@@ -7,6 +7,10 @@
 #include <zephyr/irq.h>
 #include <zephyr/kernel.h>
 
+#if defined(CONFIG_ARCH_POSIX)
+#include "native_host.h"
+#endif
+
 static unsigned int unlocked;
 
 #if defined(CONFIG_CPU_CORTEX_M)
@@ -76,6 +80,10 @@ void minrpc_port_restore_modes(void)
 
 static const char *restore_core(void)
 {
+#if defined(CONFIG_ARCH_POSIX) && defined(__i386__)
+	/* Functions with vectors of 64 bits leave the registers of floating point in use. */
+	__asm__ volatile("emms");
+#endif
 	return NULL;
 }
 
@@ -101,6 +109,10 @@ const char *minrpc_port_restore(void *context, bool all)
 #if defined(CONFIG_CPU_CORTEX_M) && defined(CONFIG_FPU)
 	if (all) {
 		__set_FPSCR(float_mode);
+	}
+#elif defined(CONFIG_ARCH_POSIX)
+	if (all) {
+		minrpc_native_host_restore();
 	}
 #else
 	ARG_UNUSED(all);

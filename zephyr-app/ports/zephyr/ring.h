@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <zephyr/sys/barrier.h>
 #include <zephyr/sys/util.h>
-#include <zephyr/toolchain.h>
 
 struct ring {
 	uint8_t *bytes;
@@ -58,7 +58,7 @@ static inline uint32_t ring_piece(const struct ring *ring, uint32_t skip, const 
 /* The first `size` bytes of the room have been written. */
 static inline void ring_put(struct ring *ring, uint32_t size)
 {
-	compiler_barrier();
+	barrier_dmem_fence_full();
 	ring->in_at = ring_step(ring, ring->in_at, size);
 	ring->in += size;
 }
@@ -66,7 +66,7 @@ static inline void ring_put(struct ring *ring, uint32_t size)
 /* The first `size` bytes have been read. */
 static inline void ring_take(struct ring *ring, uint32_t size)
 {
-	compiler_barrier();
+	barrier_dmem_fence_full();
 	ring->out_at = ring_step(ring, ring->out_at, size);
 	ring->out += size;
 }
