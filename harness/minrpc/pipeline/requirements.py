@@ -181,11 +181,15 @@ def zephyr_workspace() -> Requirement:
 
 
 def zephyr_cmake() -> Requirement:
-    """A CMake that the found Zephyr builds with."""
-    workspace = find_workspace(firmware_root())
+    """A CMake that the found Zephyr builds with; any CMake without a Zephyr."""
+    found = program("cmake")
+    try:
+        workspace = find_workspace(firmware_root())
+    except ZephyrMissingError:  # `zephyr_workspace` says why.
+        return found
     oldest = workspace.oldest("cmake")
     command = f"{sys.executable} -m pip install 'cmake>={_dotted(oldest)}'"
-    return _at_least(program("cmake"), oldest, command, f", which Zephyr {workspace.version} needs")
+    return _at_least(found, oldest, command, f", which Zephyr {workspace.version} needs")
 
 
 def picolibc(arch: str) -> Requirement:

@@ -352,7 +352,7 @@ def test_a_run_that_wants_no_device_is_left_alone(pytester: pytest.Pytester) -> 
     pytester.makepyfile("def test_trivial(): pass")
     code = (
         "import sys, pytest\n"
-        "assert pytest.main(['-q']) == 0\n"
+        "assert pytest.main(['-q', '-p', 'no:labgrid']) == 0\n"  # It imports pexpect.
         "heavy = {'numpy', 'serial', 'elftools', 'pexpect', 'minrpc.targets.table', 'minrpc.client'}\n"
         "assert not heavy & sys.modules.keys(), heavy & sys.modules.keys()\n"
     )
