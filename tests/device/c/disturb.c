@@ -178,7 +178,7 @@ float floats_off_result(float x)
 }
 #endif
 
-#elif defined(__linux__) && (defined(__x86_64__) || defined(__i386__))
+#elif defined(__x86_64__)
 
 #include <signal.h>
 
@@ -198,11 +198,6 @@ void mode(void)
 {
 	unsigned int control = 0xff80U; /* towards 0, flush to 0, no exceptions */
 
-#if defined(__i386__)
-	uint16_t word = 0x0f7f; /* towards 0, no exceptions */
-
-	__asm__ volatile("fldcw %0" ::"m"(word));
-#endif
 	__asm__ volatile("ldmxcsr %0" ::"m"(control));
 }
 
@@ -213,14 +208,27 @@ void vectors(void)
 
 #else
 
+/* A process can't mask interrupts. */
+static int is_process(void)
+{
+	uint16_t segment;
+
+	__asm__ volatile("mov %%cs, %0" : "=r"(segment));
+	return segment & 3;
+}
+
 void off(void)
 {
-	__asm__ volatile("cli" ::: "memory");
+	if (!is_process()) {
+		__asm__ volatile("cli" ::: "memory");
+	}
 }
 
 void on(void)
 {
-	__asm__ volatile("sti" ::: "memory");
+	if (!is_process()) {
+		__asm__ volatile("sti" ::: "memory");
+	}
 }
 
 #endif

@@ -33,7 +33,7 @@ void end_machine(void)
 {
 #if defined(__riscv)
 	*(volatile uint32_t *)0x100000 = 0x5555;
-#elif defined(__i386__) && !defined(__linux__)
+#elif defined(__i386__)
 	__asm__ volatile("outb %0, $0xf4" : : "a"((uint8_t)0));
 #elif defined(__arm__) && __ARM_ARCH > 6
 	__asm__ volatile("cpsid f\n\tudf #0");
@@ -47,7 +47,13 @@ void restart(void)
 {
 #if defined(__riscv)
 	((void (*)(void))0x80000000U)();
-#elif defined(__i386__) && !defined(__linux__)
+#elif defined(__i386__)
+	uint16_t segment;
+
+	__asm__ volatile("mov %%cs, %0" : "=r"(segment));
+	if ((segment & 3U) != 0U) { /* In a process. */
+		_exit(0);
+	}
 	__asm__ volatile("outb %0, $0x64" : : "a"((uint8_t)0xfe));
 #elif defined(__arm__)
 	*(volatile uint32_t *)0xe000ed0c = 0x05fa0004U;

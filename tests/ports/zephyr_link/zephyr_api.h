@@ -21,7 +21,7 @@
 #define STRINGIFY(text)           #text
 #define MIN(a, b)                 ((a) < (b) ? (a) : (b))
 #define FUNC_NORETURN             _Noreturn
-#define compiler_barrier()        __asm__ volatile("" ::: "memory")
+#define barrier_dmem_fence_full() __asm__ volatile("" ::: "memory")
 #define BUILD_ASSERT(holds, text) _Static_assert(holds, text)
 
 #define DT_HAS_CHOSEN(name)              CHOSEN_##name

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from minrpc.transport import set_raw
 
+sys.path.append(str(Path(__file__).parents[3]))  # It is run by its path.
 from tests.uart import carried
 
 _SPEED = 5
