@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 _FRAME = 10
@@ -39,11 +39,9 @@ def receive(wire: list[int], sent: float, read: float) -> Iterator[Received]:
             at = edge + _MIDDLE * step
 
 
-def carried(
-    data: bytes, sent: float, read: float, disturb: Callable[[list[int]], list[int]] = lambda wire: wire
-) -> bytes:
+def carried(data: bytes, sent: float, read: float) -> bytes:
     """The bytes that arrive, those with a framing error too, as a raw terminal has them."""
-    return bytes(item.byte for item in receive(disturb(levels(data)), sent, read))
+    return bytes(item.byte for item in receive(levels(data), sent, read))
 
 
 def _level(wire: list[int], at: float) -> int:

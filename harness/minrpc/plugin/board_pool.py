@@ -79,9 +79,10 @@ class PooledBoard:
         except HarnessError as error:
             self._give_up(error.message)
             return False
-        if not kept.follow_port():
-            self.release()
-        return self._lease is not None
+        if kept.follow_port():
+            return True
+        self.release()
+        return False
 
     def _give_up(self, reason: str) -> None:
         assert self._lease is not None

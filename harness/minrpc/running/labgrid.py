@@ -67,10 +67,11 @@ def acquire(link: str) -> Place:
         raise ConfigurationError(f"{link} names no place", next_step="write labgrid:PLACE")
     place = Place(name, lock=take(f"{LABGRID}{name}"))
     try:
-        ours = _acquired(name) or (place.lock is not None and _note_of(name) == _last_change(name))
-        place = replace(place, ours=ours)
-        if ours:
+        place = replace(place, ours=_acquired(name))
+        if place.ours:
             write_whole(_note(name), _last_change(name))
+        elif place.lock is not None:
+            place = replace(place, ours=_note_of(name) == _last_change(name))
         return replace(place, url=_serial_port(link, name, port), power_command=_switched_on(name))
     except BaseException:
         with suppress(HarnessError):

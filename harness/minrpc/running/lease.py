@@ -48,7 +48,8 @@ class Lease:
 
         False if another process has that device.
         """
-        held, self._locks = self._locks, _locks_of(self.board.link if self.board else "")
+        assert self.board is not None
+        held, self._locks = self._locks, _locks_of(self.board.link)
         for lock in held:
             lock.release()
         return bool(self._locks)

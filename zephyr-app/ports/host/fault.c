@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -105,6 +106,24 @@ void fault_tell(const char *text, uintptr_t pointer)
 	say(text, strlen(text));
 	say("\n", 1U);
 	tell_callers(pointer);
+}
+
+void fault_abort(const char *text)
+{
+	(void)fflush(stdout);
+	fault_tell(text, (uintptr_t)__builtin_frame_address(0));
+	(void)signal(SIGABRT, SIG_DFL);
+	abort();
+}
+
+void fault_assertion(const char *expression, const char *file, unsigned int line,
+		     const char *function)
+{
+	char text[320];
+
+	(void)snprintf(text, sizeof(text), "fatal: assertion failed: %s, in %s, at %s:%u",
+		       expression, function == NULL ? "?" : function, file, line);
+	fault_abort(text);
 }
 
 static bool is_near_end(uintptr_t address)

@@ -24,4 +24,11 @@ void host_restore(void);
 /* Prints `text`, a line without its end, and the return addresses from the stack pointer up. */
 void fault_tell(const char *text, uintptr_t pointer);
 
+/* Prints `text` and the callers behind all other output, and aborts. */
+_Noreturn void fault_abort(const char *text);
+
+/* Does the same for a failed assertion, as the C library's function __assert_fail has it. */
+_Noreturn void fault_assertion(const char *expression, const char *file, unsigned int line,
+			       const char *function);
+
 #endif /* FAULT_H_ */

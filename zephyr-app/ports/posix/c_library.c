@@ -7,7 +7,6 @@
 
 #include <assert.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -35,23 +34,11 @@ void ends_are_told(bool told)
 	is_told = told;
 }
 
-static __attribute__((noreturn)) void end_program(const char *text)
-{
-	(void)fflush(stdout);
-	fault_tell(text, (uintptr_t)__builtin_frame_address(0));
-	(void)signal(SIGABRT, SIG_DFL);
-	abort();
-}
-
 /* Replaces glibc's function, to write the same line as all ports. */
 void __assert_fail(const char *expression, const char *file, unsigned int line,
 		   const char *function)
 {
-	char text[320];
-
-	(void)snprintf(text, sizeof(text), "fatal: assertion failed: %s, in %s, at %s:%u",
-		       expression, function == NULL ? "?" : function, file, line);
-	end_program(text);
+	fault_assertion(expression, file, line, function);
 }
 
 static pthread_mutex_t heap = PTHREAD_MUTEX_INITIALIZER;
@@ -73,5 +60,5 @@ void heap_guard_damaged(const void *block, const char *what, const void *caller)
 	(void)caller;
 	heap_guard_unlock();
 	(void)snprintf(text, sizeof(text), "fatal: heap: the block at %p %s", block, what);
-	end_program(text);
+	fault_abort(text);
 }

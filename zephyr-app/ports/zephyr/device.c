@@ -25,6 +25,7 @@
 #include "link.h"
 #include "log_console.h"
 #ifdef CONFIG_ARCH_POSIX
+#include "../host/build_id.h"
 #include "native_host.h"
 #endif
 #include "restart.h"
@@ -289,7 +290,7 @@ int minrpc_start(struct minrpc_library library)
 	}
 #endif
 #if defined(CONFIG_ARCH_POSIX)
-	config.build_id = minrpc_native_host_build_id(MINRPC_BUILD_ID_MAX, &config.build_id_size);
+	config.build_id = build_id(MINRPC_BUILD_ID_MAX, &config.build_id_size);
 #else
 	minrpc_give_build_id(&config);
 #endif

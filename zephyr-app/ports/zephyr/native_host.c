@@ -9,7 +9,6 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +20,6 @@
 
 #include <nsi_cmdline.h>
 
-#include "../host/build_id.h"
 #include "../host/fault.h"
 
 /* The simulator's variable has the name of the node in boards/native_sim.overlay. */
@@ -49,38 +47,20 @@ static bool is_code(uintptr_t address)
 	       address - (uintptr_t)__executable_start < (uintptr_t)(etext - __executable_start);
 }
 
-/* The end of a program by loaded code, in the words of all ports. */
-static void tell_end(const char *text)
-{
-	(void)fflush(stdout);
-	fault_tell(text, (uintptr_t)__builtin_frame_address(0));
-	(void)signal(SIGABRT, SIG_DFL);
-}
-
+/* The ends of a program by loaded code, in the words of all ports. */
 static void told_exit(int status)
 {
 	char text[32];
 
 	(void)snprintf(text, sizeof(text), "fatal: exit(%d)", status);
-	tell_end(text);
+	(void)fflush(stdout);
+	fault_tell(text, (uintptr_t)__builtin_frame_address(0));
 	_exit(status);
 }
 
 static void told_abort(void)
 {
-	tell_end("fatal: abort()");
-	abort();
-}
-
-static void told_assert(const char *expression, const char *file, unsigned int line,
-			const char *function)
-{
-	char text[320];
-
-	(void)snprintf(text, sizeof(text), "fatal: assertion failed: %s, in %s, at %s:%u",
-		       expression, function == NULL ? "?" : function, file, line);
-	tell_end(text);
-	abort();
+	fault_abort("fatal: abort()");
 }
 
 void *minrpc_native_host_symbol(const char *name)
@@ -90,7 +70,7 @@ void *minrpc_native_host_symbol(const char *name)
 		uintptr_t address;
 	} told[] = {{"exit", (uintptr_t)told_exit},
 		    {"abort", (uintptr_t)told_abort},
-		    {"__assert_fail", (uintptr_t)told_assert}};
+		    {"__assert_fail", (uintptr_t)fault_assertion}};
 
 	for (size_t i = 0U; i < sizeof(told) / sizeof(told[0]); i++) {
 		if (strcmp(name, told[i].name) == 0) {
@@ -103,16 +83,6 @@ void *minrpc_native_host_symbol(const char *name)
 void minrpc_native_host_tell_faults(void)
 {
 	faults_are_told(is_code);
-}
-
-void minrpc_native_host_restore(void)
-{
-	host_restore();
-}
-
-const void *minrpc_native_host_build_id(uint8_t most, uint8_t *size)
-{
-	return build_id(most, size);
 }
 
 int minrpc_native_host_make_executable(void *memory, size_t size)

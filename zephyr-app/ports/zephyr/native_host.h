@@ -24,12 +24,6 @@ void *minrpc_native_host_symbol(const char *name);
  */
 void minrpc_native_host_tell_faults(void);
 
-/** @brief Put back signals and modes of floating point that a function has changed. */
-void minrpc_native_host_restore(void);
-
-/** @brief The program's build id, of at most `most` bytes; NULL if it has none. */
-const void *minrpc_native_host_build_id(uint8_t most, uint8_t *size);
-
 /** @brief Make whole pages of the program's memory executable. Returns 0, or a negative number. */
 int minrpc_native_host_make_executable(void *memory, size_t size);
 

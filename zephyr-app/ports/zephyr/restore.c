@@ -8,7 +8,7 @@
 #include <zephyr/kernel.h>
 
 #if defined(CONFIG_ARCH_POSIX)
-#include "native_host.h"
+#include "../host/fault.h"
 #endif
 
 static unsigned int unlocked;
@@ -112,7 +112,7 @@ const char *minrpc_port_restore(void *context, bool all)
 	}
 #elif defined(CONFIG_ARCH_POSIX)
 	if (all) {
-		minrpc_native_host_restore();
+		host_restore();
 	}
 #else
 	ARG_UNUSED(all);
