@@ -7,6 +7,7 @@
 #include <minrpc/timer.h>
 
 #include <stddef.h>
+#include <string.h>
 
 #include <minrpc/platform.h>
 
@@ -15,9 +16,39 @@ uint64_t minrpc_clock_convert(uint64_t value, uint64_t from, uint64_t to)
 	return value / from * to + value % from * to / from;
 }
 
+/*
+ * A long division: of libgcc's functions for doubles the device would need 5 KiB, for this only.
+ */
 double minrpc_clock_seconds(uint64_t cycles, uint64_t cycles_hz)
 {
-	return (double)cycles / (double)cycles_hz;
+	uint64_t exponent = 1023U + 52U; /* the bias, and the bits behind the point */
+	uint64_t quotient;
+	double seconds;
+
+	if (cycles == 0U) {
+		return 0.0;
+	}
+	for (; cycles >> 63 == 0U; cycles <<= 1) {
+		exponent--;
+	}
+	for (; cycles_hz >> 63 == 0U; cycles_hz <<= 1) {
+		exponent++;
+	}
+	quotient = cycles >= cycles_hz;
+	cycles -= quotient != 0U ? cycles_hz : 0U;
+	/* 53 bits, and a bit for the rounding. */
+	for (; quotient >> 53 == 0U; exponent--) {
+		uint64_t lacking = cycles_hz - cycles;
+		bool bit = cycles >= lacking;
+
+		quotient = quotient << 1 | bit;
+		cycles = bit ? cycles - lacking : cycles << 1;
+	}
+	quotient += cycles != 0U || (quotient & 2U) != 0U;
+	/* The quotient's first bit counts as 1 in the exponent. */
+	quotient = (exponent << 52) + (quotient >> 1);
+	memcpy(&seconds, &quotient, sizeof(seconds));
+	return seconds;
 }
 
 uint64_t minrpc_clock_elapsed(const struct minrpc_clock *clock,

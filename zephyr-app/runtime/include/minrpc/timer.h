@@ -84,7 +84,7 @@ uint64_t minrpc_clock_elapsed(const struct minrpc_clock *clock,
  */
 uint64_t minrpc_clock_convert(uint64_t value, uint64_t from, uint64_t to);
 
-/** Converts to seconds, rounded once. */
+/** Converts to seconds, rounded once to the nearest double. The rate is not 0. */
 double minrpc_clock_seconds(uint64_t cycles, uint64_t cycles_hz);
 
 struct minrpc_platform;
@@ -114,12 +114,6 @@ tvm_crt_error_t minrpc_timer_stop(struct minrpc_timer *timer,
 
 /** Converts milliseconds to cycles of the clock, as described at the last start. */
 uint64_t minrpc_timer_cycles(const struct minrpc_timer *timer, uint32_t milliseconds);
-
-/** Converts cycles of this clock to seconds. */
-static inline double minrpc_timer_seconds(const struct minrpc_timer *timer, uint64_t cycles)
-{
-	return minrpc_clock_seconds(cycles, timer->clock.cycles_hz);
-}
 
 #ifdef __cplusplus
 }
