@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`minrpc board`: adds a Zephyr board to minrpc.toml; flashes boards, lists them, writes their map."""
+"""`minrpc board`: adds a Zephyr board to minrpc.toml; flashes, lists, maps and tabulates boards."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from minrpc.cli import board_flash, board_list
+from minrpc.cli import board_flash, board_list, board_table
 from minrpc.errors import ConfigurationError
-from minrpc.firmware.board_entry import entry_text, overlay_text, stem_of, uart_named, uarts_text
+from minrpc.firmware.board_entry import entry_text, left_out, overlay_text, stem_of, uart_named, uarts_text
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.zephyr_boards import Board, completed, read_board
 from minrpc.firmware.zephyr_workspace import find_workspace
@@ -33,6 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--platforms-file", type=Path, metavar="FILE", help=text)
     board_flash.add_arguments(actions.add_parser("flash", help="build the firmware and flash it"))
     board_list.add_list_arguments(actions.add_parser("list", help="connected ports, and their users"))
+    text = "build boards, and print what each takes or lacks, in Markdown"
+    board_table.add_arguments(actions.add_parser("table", help=text))
     text = "write twister's hardware map of the connected boards"
     board_list.add_scan_arguments(actions.add_parser("scan", help=text))
     board_list.add_release_arguments(actions.add_parser("release", help="end a board's quarantine"))
@@ -43,6 +45,7 @@ def main(arguments: argparse.Namespace) -> int:
     actions = {
         "add": _add,
         "flash": board_flash.main,
+        "table": board_table.main,
         "list": board_list.list_main,
         "scan": board_list.scan_main,
         "release": board_list.release_main,
@@ -85,6 +88,8 @@ def _tell(board: Board, name: str, overlay: Path, *, chosen: bool) -> None:
     if board.ram:
         flash = f"flash {count(board.flash)} bytes, " if board.flash else ""
         print(f"  memory    {flash}RAM {count(board.ram)} bytes")
+    for part in left_out(board):
+        print(f"  left out  {part}")
     print(f"  uarts     {uarts_text(board)}")
     if platform.starts == "qemu":
         print(f"  runs in   {platform.qemu}")

@@ -8,9 +8,26 @@ from minrpc.firmware.zephyr_boards import Board, Uart
 
 # Clocks of Zephyr's cycle counter that run at 32,768 Hz: a count is 30 us.
 _SLOW_CLOCKS = ("RTC",)
-# Bytes below which zephyr/Kconfig's MINRPC_SMALL is on.
-_LEAST_RAM = 16 << 10
-_LEAST_FLASH = 64 << 10
+# Bytes below which zephyr/Kconfig's MINRPC_SMALL is on, and up to which its MINRPC_LEAST is.
+_SMALL_RAM = 16 << 10
+_SMALL_FLASH = 64 << 10
+_LEAST_FLASH = 32 << 10
+
+
+_SMALL = ("C functions that are loaded", "arrays that are filled and compared on the board")
+_LEAST = (
+    "texts of failures: a source file and line are told",
+    "printk's text, exp, malloc",
+    "copies that are longer than the receive buffer: the client sends pieces",
+    "tvm.contrib.random.random_fill, the check of the configuration at the start",
+)
+
+
+def left_out(board: Board) -> tuple[str, ...]:
+    """The parts of the firmware for which zephyr/Kconfig sees no room in the board's flash or RAM."""
+    if 0 < board.flash <= _LEAST_FLASH:
+        return _SMALL + _LEAST
+    return _SMALL if 0 < board.ram < _SMALL_RAM or 0 < board.flash < _SMALL_FLASH else ()
 
 
 def stem_of(name: str) -> str:
@@ -32,11 +49,13 @@ def entry_text(board: Board) -> str:
             'cmake_options = ["-DCONFIG_MINRPC_CLOCK_TIMING=y"]',
             'clock = "TIMER2"',
         ]
-    if 0 < board.ram < _LEAST_RAM or 0 < board.flash < _LEAST_FLASH:
+    if parts := left_out(board):
+        texts = ', "-DCONFIG_MINRPC_ERROR_TEXTS=y", "-DCONFIG_PRINTK=y"' * (len(parts) > len(_SMALL))
         lines += [
-            f"# Flash has {board.flash:,} bytes, RAM {board.ram:,}, so these are off; if there is room,",
-            '# cmake_options = ["-DCONFIG_MINRPC_CODE_LOADING=y", "-DCONFIG_MINRPC_FILL=y"]',
-            "# loads C functions, and fills and compares arrays on the board.",
+            f"# Flash has {board.flash:,} bytes, RAM {board.ram:,}, so these are left out:",
+            *(f"# - {part}" for part in parts),
+            "# If there is room, this brings some back:",
+            f'# cmake_options = ["-DCONFIG_MINRPC_CODE_LOADING=y", "-DCONFIG_MINRPC_FILL=y"{texts}]',
         ]
     lines += [
         "# Resets it when a test has hung it; {port} is its serial port:",

@@ -40,11 +40,18 @@ def test_a_slow_cycle_counter_gets_a_finer_clock() -> None:
 
 @pytest.mark.parametrize(
     ("flash", "ram", "left_out"),
-    [(0, 0, False), (1 << 20, 8 << 10, True), (32 << 10, 1 << 20, True), (64 << 10, 16 << 10, False)],
+    [
+        (0, 0, 0),
+        (1 << 20, 8 << 10, 1),
+        (33 << 10, 1 << 20, 1),
+        (32 << 10, 1 << 20, 2),
+        (64 << 10, 16 << 10, 0),
+    ],
 )
-def test_options_that_have_no_room_stand_in_the_entry(flash: int, ram: int, left_out: bool) -> None:
+def test_options_that_have_no_room_stand_in_the_entry(flash: int, ram: int, left_out: int) -> None:
     text = entry_text(replace(BOARD, flash=flash, ram=ram))
-    assert ("CONFIG_MINRPC_CODE_LOADING=y" in text) is left_out
+    assert ("CONFIG_MINRPC_CODE_LOADING=y" in text) is (left_out > 0)
+    assert ("CONFIG_MINRPC_ERROR_TEXTS=y" in text and "exp, malloc" in text) is (left_out > 1)
     assert not left_out or f"# Flash has {flash:,} bytes, RAM {ram:,}" in text
 
 
@@ -110,3 +117,10 @@ def test_a_board_that_there_is_not(workspace: Workspace, tmp_path: Path, minrpc:
     assert status == 2
     assert "has no board 'no_such_board'" in err
     assert not (tmp_path / "minrpc.toml").exists()
+
+
+def test_a_row_says_why_a_board_does_not_build(workspace: Workspace, minrpc: Minrpc) -> None:
+    status, out, err = minrpc("board", "table", "no_such_board")
+    assert status == 0, err
+    assert f"Zephyr {workspace.version}\n\n| board" in out
+    assert "does not build: Zephyr" in out
