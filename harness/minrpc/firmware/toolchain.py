@@ -194,7 +194,8 @@ def zephyr_toolchain(arch: str) -> Toolchain:
         return Toolchain(f"Zephyr SDK {sdk_version(sdk)}", environment)
     found = debian_toolchain(arch)
     _check_libgcc(DEBIAN[arch])
-    return Toolchain(found.description, {**found.environment, **_limits_header(DEBIAN[arch].compiler)})
+    more = {**_limits_header(DEBIAN[arch].compiler), **(_second_stage() if arch == "arm" else {})}
+    return Toolchain(found.description, {**found.environment, **more})
 
 
 def _check_libgcc(toolchain: DebianToolchain) -> None:
@@ -285,6 +286,15 @@ def _limits_header(compiler: str) -> dict[str, str]:
         link.parent.mkdir(parents=True, exist_ok=True)
         _link(link, header)
     return {"LIBRARY_PATH": _before_users(directory)}
+
+
+def _second_stage() -> dict[str, str]:
+    """Works around Debian's picolibc.specs, whose --gc-sections leaves nothing of the RP2040's bootloader.
+
+    Zephyr links that with these specs and without an entry point. Elsewhere nothing has that name.
+    """
+    users = users_environment(os.environ).get("LDFLAGS", "")
+    return {"LDFLAGS": f"{users} -Wl,-u,_stage2_boot".strip()}
 
 
 def _link(link: Path, target: str) -> None:

@@ -358,7 +358,8 @@ def _uarts(tree: Tree, *, on: bool = True) -> Iterator[Uart]:
 def _is_uart(node: Tree) -> bool:
     compatible = node.props.get("compatible")
     named = compatible is not None and not _UART_COMPATIBLES.isdisjoint(compatible.to_strings())
-    return named or node.name.partition("@")[0] in _UART_NODES
+    # A unit that can be several interfaces, such as sercom@ or flexcomm@, has a rate as a UART only.
+    return named or node.name.partition("@")[0] in _UART_NODES or "current-speed" in node.props
 
 
 def _is_on(node: Tree) -> bool:

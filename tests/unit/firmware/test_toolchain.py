@@ -107,7 +107,11 @@ def test_debians_arm_compiler(bare_machine: Path) -> None:
     make_compiler(bare_machine, "arm-none-eabi-gcc")
     chosen = zephyr_toolchain("arm")
     assert chosen.description == "arm-none-eabi-gcc 12.2"
-    assert chosen.environment == {"ZEPHYR_TOOLCHAIN_VARIANT": "gnuarmemb", "GNUARMEMB_TOOLCHAIN_PATH": "/usr"}
+    assert chosen.environment == {
+        "ZEPHYR_TOOLCHAIN_VARIANT": "gnuarmemb",
+        "GNUARMEMB_TOOLCHAIN_PATH": "/usr",
+        "LDFLAGS": "-Wl,-u,_stage2_boot",
+    }
 
 
 def test_a_gcc_without_fixed_limits_gets_a_link_in_our_cache(

@@ -200,6 +200,11 @@ def test_a_users_overlay_is_read(workspace: Workspace, tmp_path: Path) -> None:
     board = read_board(workspace, "mps2/an385", overlay)
     assert board.chosen is not None
     assert board.chosen.index == 2
+    unit = "sercom3: sercom@50000000 { current-speed = <9600>; };"
+    overlay.write_text(f"/ {{ {unit} chosen {{ minrpc,uart = &sercom3; }}; }};\n")
+    board = read_board(workspace, "mps2/an385", overlay)
+    assert board.chosen is not None
+    assert (board.chosen.label, board.chosen.baud) == ("sercom3", 9600)
     overlay.write_text("&no_such_label { };\n")
     with pytest.raises(ConfigurationError, match="no_such_label"):
         read_board(workspace, "mps2/an385", overlay)
