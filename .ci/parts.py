@@ -48,6 +48,7 @@ SLOW_ON_ZEPHYR: Final = tuple(
 # Tests that build other projects: RTL in Verilator, models by TVM, pqm4's schemes.
 FOREIGN_TESTS: Final = (
     "tests/device/test_rtl.py",
+    "tests/device/test_littlefs.py",
     "tests/device/test_pqm4_sample.py",
     "tests/device/test_tvm_today.py",
     "tests/models/device",
