@@ -21,20 +21,16 @@ from steps import Step, Steps
 ROOT: Final = Path(__file__).resolve().parent.parent
 PYTHON: Final = ".venv/bin/python"
 
+
+def device_tests(*names: str) -> tuple[str, ...]:
+    """The files of tests on devices with these names."""
+    return tuple(f"tests/device/test_{name}.py" for name in names)
+
+
 # Tests whose results differ between cores, and between Zephyr's ports of them.
-CORE_TESTS: Final = tuple(
-    f"tests/device/test_{name}.py"
-    for name in (
-        "add",
-        "copy",
-        "direct",
-        "filling",
-        "errors",
-        "guards",
-        "c_functions",
-        "tvm_door",
-        "timing_laws",
-    )
+CORE_TESTS: Final = device_tests(
+    *("add", "copy", "direct", "filling", "errors", "guards", "strays", "c_functions", "tvm_door"),
+    "timing_laws",
 )
 DEFAULT_PLATFORMS: Final = "posix,bare_mps2_an385"
 CORES: Final = (
@@ -42,12 +38,11 @@ CORES: Final = (
     "bare_microbit,bare_rv32,bare_rv64,bare_rv64v"
 )
 # Slow tests, which `tests/device` leaves out, that alone see something of Zephyr's: a named file runs whole.
-SLOW_ON_ZEPHYR: Final = tuple(
-    f"tests/device/test_{name}.py" for name in ("memory", "zephyr_options", "tcp_link", "linked", "c_loads")
-)
+SLOW_ON_ZEPHYR: Final = device_tests("memory", "zephyr_options", "tcp_link", "linked", "c_loads")
 # Tests that build other projects: RTL in Verilator, models by TVM, pqm4's schemes.
 FOREIGN_TESTS: Final = (
     "tests/device/test_rtl.py",
+    "tests/device/test_littlefs.py",
     "tests/device/test_pqm4_sample.py",
     "tests/device/test_tvm_today.py",
     "tests/models/device",
@@ -196,15 +191,15 @@ def all_zephyrs(work: Path) -> Iterator[Step]:
             yield each.step("C in its style", ".ci/c-style", each.base)
             yield each.step("its compliance checks", ".ci/compliance", each.base)
             yield from each.test(["qemu_x86"], "tests/device", "tests/models/device", *slow, limit_s=3600)
-            boards, further = ["mps2_an385", "native_sim", "qemu_cortex_m3"], "test_c_library.py"
-            yield from each.test(
-                boards, *CORE_TESTS, "tests/device/test_session.py", f"tests/device/{further}"
-            )
+            boards = ["mps2_an385", "native_sim", "qemu_cortex_m3"]
+            some = device_tests("session", "c_library", "zephyr_driver")
+            yield from each.test(boards, *CORE_TESTS, *some)
             yield each.step("twister", ".ci/twister", f"{work}/twister", "qemu_x86", "qemu_x86:minrpc.qemu")
         else:
-            some = tuple(f"tests/device/test_{name}.py" for name in ("session", "c_deaths", "counters"))
-            yield from each.test(["qemu_x86"], *CORE_TESTS, *some, *slow)
-            yield from each.test(["mps2_an385", "qemu_cortex_m3"], *CORE_TESTS, *some[:2])
+            some = device_tests("session", "c_deaths")
+            yield from each.test(["qemu_x86"], *CORE_TESTS, *some, *device_tests("counters"), *slow)
+            boards = ["mps2_an385", "qemu_cortex_m3"]
+            yield from each.test(boards, *CORE_TESTS, *some, *device_tests("zephyr_driver"))
 
 
 def lowest(work: Path) -> Iterator[Step]:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -152,6 +153,15 @@ def test_a_device_that_dies_by_itself_costs_no_candidate(
         opened.append(open_device(*args, **given))  # type: ignore[arg-type]
         return opened[-1]
 
+    tries: list[str] = []
+    tried = judging.Bench._tried
+
+    def recorded(bench: judging.Bench, *given: Any) -> CandidateResult:  # noqa: ANN401
+        result = tried(bench, *given)
+        tries.append(f"{result.candidate.number} {result.outcome} {result.reason}")
+        return result
+
+    monkeypatch.setattr(judging.Bench, "_tried", recorded)
     monkeypatch.setattr(judging, "open_device", opening)
     space = Space({"UNROLL": ["1", "2", "4", "8"]}, [("-O2",), ("-Os",)])
     outcomes = []
@@ -163,7 +173,7 @@ def test_a_device_that_dies_by_itself_costs_no_candidate(
             process.kill()
             process.wait()
     assert outcomes == ["correct"] * len(space)
-    assert len(opened) == 2
+    assert len(opened) == 2, tries
 
 
 @pytest.mark.once

@@ -25,15 +25,10 @@ from minrpc.transport import has_rate
 from minrpc.transport.ports import by_id, interface_of
 
 
-def add_map_option(parser: argparse.ArgumentParser) -> None:
-    """Declare --hardware-map."""
-    text = "also list the boards of this map"
-    parser.add_argument("--hardware-map", type=Path, metavar="FILE", help=text)
-
-
 def add_scan_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `scan`."""
-    add_map_option(parser)
+    text = "write this map again: its boards at their ports of now, new boards, and all else as it is"
+    parser.add_argument("--hardware-map", type=Path, metavar="FILE", help=text)
     text = (
         "start a session with each connected board, at its baud rate, else at other rates, and write the "
         "rate, and the board that its firmware names; LINK: one more port, as --serial-port has it"
@@ -43,7 +38,8 @@ def add_scan_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_list_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `list`."""
-    add_map_option(parser)
+    text = "also list the boards of this map"
+    parser.add_argument("--hardware-map", type=Path, metavar="FILE", help=text)
     add_json_option(parser.add_argument)
 
 

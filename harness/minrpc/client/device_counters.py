@@ -26,7 +26,7 @@ def device_counters(rpc: RpcClient) -> Mapping[str, DeviceCounter]:
     facts = rpc.facts
     if facts.counters is None:
         handle = rpc.global_function(LIST)
-        answer = rpc.call(handle, (), "list the counters") if handle else b""
+        answer = rpc.call(handle, (), "list the counters", probing=True) if handle else b""
         if not isinstance(answer, bytes):
             raise DialectError(f"{LIST} gave {answer!r} instead of a list")
         facts.counters = {counter.name: counter for counter in _parsed(answer)}

@@ -148,6 +148,10 @@ class Owner(Protocol):
     def session_began(self) -> None:
         """Called when a session has begun: a crash in the output so far is an earlier one."""
 
+    def stray_accesses(self) -> HarnessError | None:
+        """The error for the last request, if it is known to have accessed addresses at which the device has
+        nothing."""
+
     def diagnose(self, error: HarnessError, said: str = "") -> HarnessError:
         """The error to raise in place of `error` from the link: if the device is dead, the error that reports
         it.
@@ -206,6 +210,10 @@ class Unowned:
 
     def session_began(self) -> None:
         """Does nothing: no output is read."""
+
+    def stray_accesses(self) -> HarnessError | None:
+        """None: such accesses are not known."""
+        return None
 
     def diagnose(self, error: HarnessError, said: str = "") -> HarnessError:
         """Returns `error` unchanged."""

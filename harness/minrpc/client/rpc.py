@@ -327,10 +327,12 @@ class RpcClient:
         timeout_s: float | None = None,
         *,
         timed: bool = False,
+        probing: bool = False,
     ) -> Result:
         """Call a function. Raises RemoteError with the device's text when it fails.
 
         timed: refuse questions to Python, whose time is not the function's.
+        probing: the function looks for parts of the device; accesses to missing parts are no error.
         """
         dialect = self.facts.dialect or Dialect.V0_8_0
         packet = encode_call(handle, args, dialect)
@@ -347,7 +349,14 @@ class RpcClient:
             raise DialectError(f"{stage}: the answer can't be read: {error}", stage=stage) from error
         if isinstance(result, RemoteException):
             raise self._remote_error(result, stage)
+        self._require_devices(stage, probing=probing)
         return result
+
+    def _require_devices(self, stage: str, *, probing: bool = False) -> None:
+        """Raise the owner's error if the request accessed addresses at which the device has nothing."""
+        error = self.link.owner.stray_accesses()
+        if error is not None and not probing:
+            raise error.add_context(stage=stage)
 
     def _converse(self, body: Buffer, stage: str, *, timed: bool) -> Buffer:
         """Answer the running function's questions; its own reply. Python's time is not charged.
@@ -418,6 +427,7 @@ class RpcClient:
             raise DialectError(f"{stage}: the answer can't be read: {error}", stage=stage) from error
         if isinstance(reply, RemoteException):
             raise self._remote_error(reply, stage)
+        self._require_devices(stage)
         return reply
 
     def _remote_error(self, exception: RemoteException, stage: str) -> RemoteError:

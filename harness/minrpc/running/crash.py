@@ -83,7 +83,10 @@ def explain(words: LastWords, image: Image, firmware: Firmware | None, called: s
     if words.ended is not None:
         return _program_end(words.ended, users, firmware)
     if _has_wrong_stack_pointer(words, image):
-        return _wrong_stack_pointer(words.values["sp"], image, found, users, firmware, called)
+        return _wrong_stack_pointer(f": 0x{words.values['sp']:x}", image, found, users, firmware, called)
+    if words.overflow and found.function is not None and found.function.name == "longjmp":
+        # An Armv8-M core refuses to set a stack pointer below the stack's limit.
+        return _wrong_stack_pointer("", image, found, users, firmware, called)
     turned_off = _turned_off(words, image, found)
     if turned_off:
         who = f"{called or 'the function that was called'}, or a function that it called,"
@@ -141,17 +144,17 @@ def _has_wrong_stack_pointer(words: LastWords, image: Image) -> bool:
 
 
 def _wrong_stack_pointer(
-    sp: int, image: Image, found: Backtrace, users: Sequence[str], firmware: Firmware | None, called: str
+    value: str, image: Image, found: Backtrace, users: Sequence[str], firmware: Firmware | None, called: str
 ) -> Explanation:
     """Explains a stack pointer that points to no stack."""
     where = _where(image, found, firmware) if found.function is not None else ""
-    if found.function is not None and _NOT_THE_USERS.match(found.function.name):
+    if found.function is not None and (value == "" or _NOT_THE_USERS.match(found.function.name)):
         where = users[0] if users else ""  # In the C library's longjmp.
     if not where and called:
         where = f"{called}, or in a function that it called"
     place = f", in {where}" if where else ""
     callers = (f"called by {line}" for line in users if line != where)
-    return Explanation(f"the stack pointer is wrong: 0x{sp:x}{place}", (_WRONG_STACK_POINTER, *callers))
+    return Explanation(f"the stack pointer is wrong{value}{place}", (_WRONG_STACK_POINTER, *callers))
 
 
 def _lost_return(words: LastWords, image: Image, found: Backtrace, pc: int | None) -> str | None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import TracebackType
@@ -43,6 +44,7 @@ from minrpc.running.lease import Lease
 from minrpc.running.process_memory import ProcessMemory
 from minrpc.running.qmp import Qmp
 from minrpc.running.shared_memory import SharedMemory
+from minrpc.running.strays import is_told, stray_error, strays
 from minrpc.targets import Icount, Platform, Target, Timing
 from minrpc.targets.target import UNKNOWN_BOARD
 from minrpc.timing.clock import Timebase
@@ -108,6 +110,7 @@ class RunningDevice:
     lease: the right to use the board; None for a device that was started here.
     hangs: True if a function on a board has not returned, and the next session begins with a reset.
     spawn_again: starts another process of the same program; an emulator's waits for `run`. None for a board.
+    tells_strays: the emulator's output has accesses to addresses at which its machine has nothing.
     """
 
     name: str
@@ -127,8 +130,10 @@ class RunningDevice:
     access_check: MemoryCheck | None = None
     lease: Lease | None = None
     spawn_again: Callable[[], Started] | None = None
+    tells_strays: bool = False
     hangs: bool = field(default=False, init=False)
     _before_session: int = field(default=0, init=False)
+    _looked_at: int = field(default=0, init=False)
     _stopped: bool = field(default=False, init=False)
     _ended: EmulatorExitedError | None = field(default=None, init=False)
 
@@ -241,6 +246,27 @@ class RunningDevice:
         """Does the same as `Owner.session_began`."""
         tail = self._tail_of_crashes
         self._before_session = tail.position if tail is not None else 0
+        self._looked_at = self.output_tail.position if self.output_tail is not None else 0
+
+    def stray_accesses(self) -> HarnessError | None:
+        """Does the same as `Owner.stray_accesses`."""
+        told = self._strays()
+        return stray_error(told, self.name) if told else None
+
+    def _strays(self) -> list[str]:
+        """Accesses since the last look to addresses at which the machine has nothing."""
+        tail = self.output_tail
+        if not self.tells_strays or tail is None or tail.position == self._looked_at:
+            return []
+        log = tail.text(self._looked_at)
+        self._looked_at = tail.position
+        return strays(log, self._regions)
+
+    def _regions(self) -> str:
+        """QEMU's map of memory; "" if it can't be asked."""
+        with suppress(HarnessError):
+            return self.monitor("info mtree", Deadline("look at the log", _LOOK_S, self.clock))
+        return ""
 
     def diagnose(self, error: HarnessError, said: str = "") -> HarnessError:
         """The error to raise for `error` on the link: the emulator's end, else `error` with details added.
@@ -261,11 +287,13 @@ class RunningDevice:
             others = processes_with_open(self.name)
             error.details += (f"{self.name} is open in {', '.join(others)} too",) if others else ()
         error.add_context(console_tail=self.console_text if self.console_tail else None)
+        before = self._strays()
         if isinstance(error, SessionTerminatedError):
             if not self._explain_crash(error, said) and (error.stage or "").startswith(_CALL):
                 error.next_step = _WHAT_RESETS_IT
         elif isinstance(error, DeadlineError) and error.waited_for != ASKING:
             error.details += tuple(self._where_it_hangs(asked=bool(error.details)))
+        error.details += tuple(line for line in before if not is_told(line, error.message))
         return error
 
     def note_code(self, base: int, size: int, name: str, program: bytes) -> None:

@@ -30,7 +30,7 @@ from minrpc.running.device import RunningDevice, Started
 from minrpc.running.links import LinkPair, limit_reads, open_pair, starting
 from minrpc.running.qmp import Qmp
 from minrpc.running.shared_memory import SharedMemory, memory_size, qemu_arguments
-from minrpc.targets.qemu_command import Icount, Wiring, processors_of, wire
+from minrpc.targets.qemu_command import Icount, Wiring, log_of_strays, processors_of, wire
 from minrpc.targets.table import Platform
 from minrpc.transport import FdTransport
 
@@ -71,6 +71,7 @@ def start_qemu(
             counters=counters,
             access_check=check,
             spawn_again=begin,
+            tells_strays=bool(log_of_strays(argv)),
         )
         undo.callback(device.stop)
         _run(device, argv[0], started, Deadline("start QEMU", _START_S, device.clock, total))
@@ -121,7 +122,7 @@ def _spawn(
             # Each byte on the link passes between two threads, of QEMU's main loop and of its virtual CPU: on
             # one host CPU this takes a third to a half of the time.
             process = spawn(
-                [*wire(argv, wiring, icount), *extra],
+                [*wire(argv, wiring, icount), *log_of_strays(argv), *extra],
                 link=None if by_uart else pair.device_fd,
                 pass_fds=(pair.device_fd, console_write, theirs.fileno(), *descriptors),
                 on_one_cpu=processors_of(argv) == 1,

@@ -15,6 +15,15 @@ _REPLACED: Final = frozenset(
 )
 _FLAGS: Final = frozenset({"-nographic", "-no-reboot", "-no-shutdown", "-S", "-s", "-daemonize"})
 
+# QEMU's log, by the end of its program's name: a PC has no devices without function. On RISC-V a trap
+# takes the faults that "guest_errors" tells, too.
+_STRAYS: Final = {
+    "-arm": "unimp,guest_errors",
+    "-aarch64": "unimp,guest_errors",
+    "-riscv32": "unimp",
+    "-riscv64": "unimp",
+}
+
 # The id that Zephyr gives its console's chardev; other options of its command line refer to it.
 CONSOLE_ID: Final = "con"
 LINK_ID: Final = "link"
@@ -75,6 +84,17 @@ def processors_of(argv: Sequence[str]) -> int:
     at = [index for index, word in enumerate(argv[:-1]) if word in ("-smp", "--smp")]
     number = argv[at[-1] + 1].partition(",")[0].removeprefix("cpus=") if at else "1"
     return int(number) if number.isdecimal() else 1
+
+
+def log_of_strays(argv: Sequence[str]) -> list[str]:
+    """The options that have QEMU tell accesses to addresses at which its machine has nothing.
+
+    None for machines that always have a fault there, and if `argv` has a log of its own.
+    """
+    told = (
+        None if "-d" in argv else next((log for end, log in _STRAYS.items() if argv[0].endswith(end)), None)
+    )
+    return ["-d", told] if told else []
 
 
 def without_wired(argv: Sequence[str]) -> list[str]:
