@@ -82,6 +82,7 @@ class PointerArgument(Address):
     `p[0]`, `p[:4]`, `p[1] = 7`, `p[:2] = [1, 2]`, `p.text()`."""
 
     _pointers: _Pointers
+    _NEXT = "it is a pointer, pointer[0] is the value there"
 
     @property
     def _conversation(self) -> Conversation:
@@ -182,7 +183,7 @@ class _Pointers:
     def to_memory(self, address: int, ctype: CType) -> PointerArgument:
         """A pointer to an object."""
         made = PointerArgument(address, ctype)
-        made._pointers = self
+        made.__dict__["_pointers"] = self
         return made
 
 
