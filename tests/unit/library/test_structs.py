@@ -364,3 +364,36 @@ def test_an_array_without_elements_says_how_c_declares_a_flexible_one() -> None:
     old = RecordType("struct", "old", 4, complete=True, fields=(Field("t", ArrayType(INT, 0), 4),))
     with pytest.raises(ValueError, match=r"expected int \[0\], got 2 elements; as a flexible array"):
         make_struct(old, "old", {"t": [1, 2]})
+
+
+def test_bits_beside_a_bit_field_stay_on_the_device() -> None:
+    memory = Memory()
+    memory.data[:4] = b"\xff" * 4
+    value = load_value(FLAGS, bytes(4), Place(memory, 0x100, False))
+    value.middle = 0
+    assert int.from_bytes(memory.data[:4], "little") == 0xFFFFFFFF & ~(0x7F << 3)
+    value.low = 2
+    value.high = 0
+    assert bytes(memory.data) == b"\x02".ljust(16, b"\0")
+
+
+def test_a_pointer_from_the_device_is_one_in_a_copy_and_until_it_is_set() -> None:
+    """A call does not check the type of its target."""
+    made: Any
+    made, x, _ = pointed()
+    storage = storage_of(made)[0]
+    storage.came_back.add(0)
+    made.b = made.a
+    assert storage.came_back == {0, 8}
+    assert storage_of(copy.copy(made.b))[0].came_back == {0}
+    made.b.p = x
+    assert storage.came_back == {0}
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_a_plain_char_has_either_sign(signed: bool) -> None:
+    plain = Scalar("char", 1, "char", signed)
+    assert [store_value(plain, "c", number)[0] for number in (-128, -1, 127, 255)] == [128, 255, 127, 255]
+    for number in (-129, 256):
+        with pytest.raises(ValueError, match=r"c: expected char, -128 to 255, .*out of its range"):
+            store_value(plain, "c", number)
