@@ -82,6 +82,7 @@ class PointerArgument(Address):
     `p[0]`, `p[:4]`, `p[1] = 7`, `p[:2] = [1, 2]`, `p.text()`."""
 
     _pointers: _Pointers
+    _NEXT = "it is a pointer, pointer[0] is the value there"
 
     @property
     def _conversation(self) -> Conversation:
@@ -182,7 +183,7 @@ class _Pointers:
     def to_memory(self, address: int, ctype: CType) -> PointerArgument:
         """A pointer to an object."""
         made = PointerArgument(address, ctype)
-        made._pointers = self
+        made.__dict__["_pointers"] = self
         return made
 
 
@@ -373,18 +374,24 @@ class _Arguments:
         for begin, data, storage in self._copies:
             if not (begin < address + size and address < begin + len(data)):
                 continue
-            written = np.zeros(len(data) + 2, np.int8)  # With an edge on each side.
+            written, constant = np.zeros((2, len(data) + 2), np.int8)  # With an edge on each side.
             for place, ctype in self._spans:
                 at, length = place - begin, size_of(ctype)
-                if not 0 <= at < len(data) or is_const(ctype):
+                if not 0 <= at < len(data):
                     continue
-                set_addresses(storage, ctype, at, name, callback)
+                into = constant if is_const(ctype) else written
                 unit = 1
-                if isinstance(ctype, ArrayType) and not isinstance(strip(ctype.element), RecordType):
-                    unit = size_of(ctype.element)
+                if into is written:
+                    set_addresses(storage, ctype, at, name, callback)
+                    if isinstance(ctype, ArrayType) and not isinstance(strip(ctype.element), RecordType):
+                        unit = size_of(ctype.element)
                 before, after = (np.frombuffer(each, np.uint8, length, at) for each in (data, storage.data))
                 changed = (before != after).reshape(-1, unit).any(axis=1)
-                written[1 + at : 1 + at + length] |= np.repeat(changed, unit)
+                into[1 + at : 1 + at + length] |= np.repeat(changed, unit)
+            if (constant > written).any():
+                raise TypeError(
+                    f"{name}: Python changed a struct that C passed as const: C would not see that"
+                )
             edges = np.flatnonzero(np.diff(written)).tolist()
             for first, end in zip(edges[::2], edges[1::2], strict=True):
                 self._conversation.write(begin + first, bytes(storage.data[first:end]))

@@ -435,6 +435,7 @@ def _take_struct(value: StructValue, data: memoryview, sent: bytearray, host_at:
         there = host_at(address) if address else None
         if there is not None:
             storage.references[at] = there
+            storage.given.setdefault(at, pointer)
             storage.came_back.add(at)
 
 

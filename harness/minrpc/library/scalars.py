@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from enum import IntEnum
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
@@ -47,6 +47,7 @@ class Address(int):
     """
 
     ctype: CType
+    _NEXT = "it is an address, minrpc.read(lib, address) gives the value there"
 
     def __new__(cls, value: int, ctype: CType = _ANY_POINTER) -> Address:
         """`ctype`: the pointer's type. Raises ValueError for a negative number, TypeError for a value that is
@@ -56,8 +57,14 @@ class Address(int):
         if value < 0:
             raise ValueError(f"an address is not negative: {value:#x}")
         made = super().__new__(cls, value)
-        made.ctype = ctype
+        made.__dict__["ctype"] = ctype
         return made
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{self!r} has no member {name!r}: {self._NEXT}")
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        self.__getattr__(name)
 
     def __repr__(self) -> str:
         return f"({declaration(self.ctype)})0x{int(self):x}"

@@ -126,8 +126,8 @@ class ReadValues(np.ndarray[Any, np.dtype[Any]]):
     def _require_writeable(self) -> None:
         if not self.flags.writeable:
             raise ValueError(
-                "an array that was read from the device is read-only: change a copy, and set the whole array "
-                "(x = variables(lib).name.copy(); x[2] = 9; variables(lib).name = x)"
+                "an array that was read from the device, or whose union holds a pointer, is read-only: "
+                "change a copy, and set the whole array (x = owner.name.copy(); x[2] = 9; owner.name = x)"
             )
 
 
@@ -140,21 +140,22 @@ class Elements(list[Any]):
 
     __slots__ = ("_set",)
 
-    def __init__(self, values: Iterable[Any], set_one: Callable[[int, object], Any]) -> None:
-        """set_one: sets an element by its index, and gives its new value."""
+    def __init__(
+        self, values: Iterable[Any], set_some: Callable[[Mapping[int, object]], Iterable[Any]]
+    ) -> None:
+        """set_some: sets elements by their indices, and gives their new values."""
         super().__init__(values)
-        self._set = set_one
+        self._set = set_some
 
     def __setitem__(self, key: Any, value: Any) -> None:  # noqa: ANN401 - an index or a slice
         places = range(len(self))[key]
         if isinstance(places, int):
-            super().__setitem__(places, self._set(places, value))
-            return
+            places, value = range(places, places + 1), [value]
         values = list(value)
         if len(values) != len(places):
             raise ValueError(f"expected {len(places)} elements, got {len(values)}")
-        for place, one in zip(places, values, strict=True):
-            super().__setitem__(place, self._set(place, one))
+        for place, one in zip(places, self._set(dict(zip(places, values, strict=True))), strict=True):
+            super().__setitem__(place, one)
 
     def __reduce__(self) -> tuple[type[list[Any]], tuple[list[Any]]]:
         """A copy is a list."""
@@ -210,10 +211,7 @@ class StructValue(Shown):
             _set_count(self, where, array, member, value)
             member = _member(self, name)
         storage, offset = storage_of(self)
-        if storage.place is not None:
-            _store_on_device(storage, storage.place, member, offset, where, value)
-        else:
-            _store(storage, member, offset, where, value)
+        _assign(storage, offset, [(member, where, value)])
 
     def __dir__(self) -> Iterable[str]:
         return [field.name for field in flat_fields(record_of(self))]
@@ -291,7 +289,7 @@ def _copied(
     for at, reference in storage.references.items():
         if begin <= at < end:
             own.references[at - begin] = reference_of(reference)
-            own.given |= {at - begin: storage.given[at]} if at in storage.given else {}
+            own.given[at - begin] = storage.given[at]
     own.came_back |= {at - begin for at in storage.came_back if begin <= at < end}
     return made
 
@@ -487,17 +485,13 @@ def _load_array(storage: Storage, element: CType, count: int, at: int) -> Any:  
     if isinstance(inner, RecordType | Pointer):
         members = [Field("", element, at + index * size_of(element)) for index in range(count)]
 
-        def set_one(index: int, value: object) -> Any:  # noqa: ANN401 - a struct or a pointer
-            where = f"element {index}"
-            if storage.place is not None:
-                _store_on_device(storage, storage.place, members[index], 0, where, value)
-            else:
-                _store(storage, members[index], 0, where, value)
-            return _load(storage, members[index], 0)
+        def set_some(given: Mapping[int, object]) -> list[Any]:
+            _assign(storage, 0, [(members[index], f"element {index}", one) for index, one in given.items()])
+            return [_load(storage, members[index], 0) for index in given]
 
-        return Elements([_load(storage, member, 0) for member in members], set_one)
+        return Elements([_load(storage, member, 0) for member in members], set_some)
     flat = np.frombuffer(storage.data, numpy_dtype(inner), int(np.prod(shape)), at)
-    if storage.place is not None:
+    if storage.place is not None or _pointers_in(storage, at, flat.nbytes):
         flat = flat.view(ReadValues)
         flat.flags.writeable = False
     return flat.reshape(shape)
@@ -520,9 +514,7 @@ def _store(storage: Storage, member: Field, base: int, where: str, value: object
         _store_bits(storage, member, base, where, value)
         return
     stripped = strip(member.type)
-    size = size_of(stripped)
     if isinstance(stripped, Pointer):
-        _forget(storage, at, size)
         _store_pointer(storage, at, stripped, member.type, where, value)
         return
     if isinstance(stripped, RecordType):
@@ -531,22 +523,72 @@ def _store(storage: Storage, member: Field, base: int, where: str, value: object
     if isinstance(stripped, ArrayType):
         _store_array(storage, stripped, at, where, member.type, value)
         return
-    data = number_bytes(where, member.type, value)
-    _forget(storage, at, size)
-    storage.data[at : at + size] = data
+    _put(storage, at, number_bytes(where, member.type, value))
 
 
 def replace_bytes(storage: Storage, at: int, data: bytes) -> None:
     """Put bytes that the device has into the storage: their pointers are the device's."""
     if storage.data[at : at + len(data)] != data:
-        _forget(storage, at, len(data))
-        storage.data[at : at + len(data)] = data
+        _put(storage, at, data)
 
 
-def _forget(storage: Storage, at: int, size: int) -> None:
-    for offset in [reference for reference in storage.references if at <= reference < at + size]:
+def _put(storage: Storage, at: int, data: bytes | bytearray) -> None:
+    """Set bytes. Pointers there, also in part, as in a union, are no longer what was assigned to them."""
+    for offset in _pointers_in(storage, at, len(data)):
         del storage.references[offset]
         storage.came_back.discard(offset)
+    storage.data[at : at + len(data)] = data
+
+
+def _pointers_in(storage: Storage, at: int, size: int) -> list[int]:
+    """The offsets of pointers with a target of the host that have bytes in this range."""
+    given = storage.given
+    return [first for first in storage.references if first < at + size and at < first + given[first].size]
+
+
+def _put_value(storage: Storage, at: int, made: Storage, begin: int, size: int) -> None:
+    """Set bytes to those of another storage from `begin` on, with the targets of their pointers."""
+    _put(storage, at, made.data[begin : begin + size])
+    for offset, reference in made.references.items():
+        inside = at + offset - begin
+        if at <= inside < at + size:
+            storage.references[inside] = reference
+            storage.given[inside] = made.given[offset]
+            if offset in made.came_back:
+                storage.came_back.add(inside)
+
+
+def _assign(storage: Storage, base: int, given: Sequence[tuple[Field, str, object]]) -> None:
+    """Set members of a struct, also on the device that it was read from. All values are taken before any is
+    set: they may be parts of the struct, and after an error the struct is unchanged."""
+    place = storage.place
+    if place is None and len(given) == 1 and not isinstance(strip(given[0][0].type), ArrayType | RecordType):
+        member, where, value = given[0]
+        _store(storage, member, base, where, value)
+        return
+    for at, made in [_made(storage, base, *one) for one in given]:
+        if place is not None:
+            place.memory.write(place.address + at, bytes(made.data))
+        _put_value(storage, at, made, 0, len(made.data))
+
+
+def _made(storage: Storage, base: int, member: Field, where: str, value: object) -> tuple[int, Storage]:
+    """The offset of a member in the storage, and its new bytes; bits beside a bit field are read again."""
+    place = storage.place
+    if place is not None and (place.is_const or is_const(member.type)):
+        raise TypeError(f"{where} is const: it can't be written")
+    at = base + member.offset
+    if place is None or member.bits is None:  # On the host bits are set at once.
+        made = Storage(size_of(member.type))
+        _store(made, Field("", member.type, 0), 0, where, value)
+        if place is not None:
+            set_addresses(made, member.type, 0, where, place.callback)
+            made.references.clear()
+        return at, made
+    at, size = base + member.first_bit // 8, (member.first_bit % 8 + member.bits + 7) // 8
+    made = Storage(place.memory.read(place.address + at, size))
+    _store_bits(made, replace(member, first_bit=member.first_bit % 8), 0, where, value)
+    return at, made
 
 
 def _store_pointer(
@@ -555,16 +597,18 @@ def _store_pointer(
     number = 0
     if isinstance(value, Address):
         check_address(where, ctype, pointer, value)
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, Address) or (type(value) is int and isinstance(strip(pointer.target), Void)):
         number = int(value)
         if not 0 <= number < 1 << (8 * pointer.size):
             raise ValueError(f"{where}: 0x{number:x} is no address of {8 * pointer.size} bits")
-    elif isinstance(value, bool | float | np.generic):
-        raise wrong(where, ctype, value)
+    elif isinstance(value, int | float | np.generic):
+        raise wrong(where, ctype, value, "give minrpc.Address(...), or an object")
     elif value is not None:
+        _put(storage, at, bytes(pointer.size))
         storage.references[at] = value
         storage.given[at] = pointer
-    storage.data[at : at + pointer.size] = number.to_bytes(pointer.size, "little")
+        return
+    _put(storage, at, number.to_bytes(pointer.size, "little"))
 
 
 def _store_record(storage: Storage, record: RecordType, at: int, where: str, value: object) -> None:
@@ -574,19 +618,9 @@ def _store_record(storage: Storage, record: RecordType, at: int, where: str, val
         raise wrong(
             where, record, value, "it has other members, or another number of elements" if like else ""
         )
-    data = bytes_of(value)
-    if len(data) > record.size or has_unknown_tail(value):
+    if record_of(value).size > record.size or has_unknown_tail(value):
         raise wrong(where, record, value, "there is no room for the elements of its flexible array")
-    _forget(storage, at, record.size)
-    storage.data[at : at + record.size] = data.ljust(record.size, b"\0")
-    given, begin = storage_of(value)
-    for offset, reference in given.references.items():
-        inside = offset - begin
-        if 0 <= inside < record.size:
-            storage.references[at + inside] = reference
-            storage.given |= {at + inside: given.given[offset]} if offset in given.given else {}
-            if offset in given.came_back:
-                storage.came_back.add(at + inside)
+    _put_value(storage, at, *storage_of(value), record_of(value).size)
 
 
 def _store_array(
@@ -600,12 +634,13 @@ def _store_array(
         data = value.encode() if isinstance(value, str) else value
         if len(data) > count:
             raise ValueError(f"{where}: {len(data)} bytes do not fit {declaration(ctype)}")
-        storage.data[at : at + count] = data.ljust(count, b"\0")
+        _put(storage, at, data.ljust(count, b"\0"))
         return
     if not isinstance(value, np.ndarray | list | tuple):
         raise wrong(where, ctype, value)
     if len(value) != count:
-        raise ValueError(f"{where}: expected {declaration(ctype)}, got {len(value)} elements")
+        hint = "" if count else "; as a flexible array, C declares it without the 0"
+        raise ValueError(f"{where}: expected {declaration(ctype)}, got {len(value)} elements{hint}")
     size = size_of(array.element)
     for index, element in enumerate(value):
         _store(storage, Field("", array.element, at + index * size), 0, f"{where}[{index}]", element)
@@ -625,27 +660,7 @@ def _store_bits(storage: Storage, member: Field, base: int, where: str, value: o
     whole = int.from_bytes(storage.data[begin:end], "little")
     mask = ((1 << bits) - 1) << (first % 8)
     whole = (whole & ~mask) | ((number << (first % 8)) & mask)
-    storage.data[begin:end] = whole.to_bytes(end - begin, "little")
-
-
-def _store_on_device(
-    storage: Storage, place: Place, member: Field, base: int, where: str, value: object
-) -> None:
-    """Set a member of a struct that was read from the device, there and in `storage`. Bits beside a bit field
-    are read again first."""
-    if place.is_const or is_const(member.type):
-        raise TypeError(f"{where} is const: it can't be written")
-    at, size = base + member.offset, size_of(member.type)
-    if member.bits is None:
-        data = store_value(member.type, where, value, place.callback)
-    else:
-        at, size = base + member.first_bit // 8, (member.first_bit % 8 + member.bits + 7) // 8
-        changed = Storage(place.memory.read(place.address + at, size))
-        field = replace(member, first_bit=member.first_bit % 8)
-        _store_bits(changed, field, 0, where, value)
-        data = bytes(changed.data)
-    place.memory.write(place.address + at, data)
-    storage.data[at : at + size] = data
+    _put(storage, begin, whole.to_bytes(end - begin, "little"))
 
 
 def load_value(

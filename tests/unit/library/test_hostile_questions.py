@@ -9,17 +9,19 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from minrpc import DialectError
+from minrpc import DialectError, StructValue
 from minrpc.client.conversation import Conversation
 from minrpc.library import FakeFunction
 from minrpc.library.fake_functions import PointerArgument, _Pointers
 from minrpc.program.c_types import (
     CType,
+    Field,
     FunctionDeclaration,
     FunctionType,
     Parameter,
     Pointer,
     Qualified,
+    RecordType,
     Scalar,
     Void,
 )
@@ -116,3 +118,29 @@ def test_a_const_array_can_not_be_changed_by_a_fake() -> None:
     ((values, count),) = fake.calls
     assert isinstance(values, np.ndarray)
     assert (values.tolist(), values.flags.writeable, count) == ([1, -2, 3], False, 3)
+
+
+def test_a_const_struct_that_a_fake_changes_is_an_error() -> None:
+    """The change was lost. Where C may write by another pointer, it is none."""
+    integer = Scalar("int", 4, "int", True)
+    fields = (Field("x", integer, 0), Field("y", integer, 4))
+    pair = RecordType("struct", "pair", 8, complete=True, fields=fields)
+    types = (Pointer(Qualified(pair, "const"), 8), Pointer(pair, 8))
+    declared = FunctionDeclaration(
+        "f", "f", FunctionType(Void(), tuple(Parameter("p", ctype) for ctype in types))
+    )
+
+    def change(read: StructValue, written: StructValue) -> None:
+        read.y = read.x + 6
+
+    memory = Memory(pack("<4i", 1, 2, 3, 4))
+    asked = pointer(memory)._conversation
+    fake = FakeFunction(declared, change)
+    with pytest.raises(TypeError, match="fake get: Python changed a struct that C passed as const"):
+        fake.respond(asked, memoryview(pack("<3Q", 0x100, 0x108, 0)))
+    assert memory.content == pack("<4i", 1, 2, 3, 4)
+    fake.respond(asked, memoryview(pack("<3Q", 0x108, 0x108, 0)))
+    assert memory.content == pack("<4i", 1, 2, 3, 9)
+    fake.answer = lambda read, written: setattr(written, "x", read.y)
+    fake.respond(asked, memoryview(pack("<3Q", 0x100, 0x108, 0)))
+    assert memory.content == pack("<4i", 1, 2, 2, 9)
