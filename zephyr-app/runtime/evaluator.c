@@ -582,8 +582,8 @@ static void keep(const struct run *run, void *out, uint32_t index)
 		return;
 	}
 #endif
-	seconds[index] = minrpc_clock_seconds(
-		sample->cycles, run->server->timer.clock.cycles_hz * sample->number);
+	seconds[index] = minrpc_clock_seconds(sample->cycles,
+					      run->server->timer.clock.cycles_hz * sample->number);
 }
 
 /*
