@@ -271,6 +271,8 @@ def main(words: list[str]) -> int:
         print("", *steps.report(), sep="\n", flush=True)
     except OSError as error:  # No step raises it: the report can't be written.
         print(f".ci/run: stopped: {error}", file=sys.stderr)
+        # The rest of the report is lost: from 3.13 on Python would try again at its end, and exit with 120.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return 1 if steps.has_failed else 0
 

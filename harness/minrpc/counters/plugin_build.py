@@ -6,13 +6,13 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
-import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Final
 
-from minrpc.errors import BuildError, QemuMissingError, ToolchainMissingError
+from minrpc.errors import BuildError, MissingError, QemuMissingError, ToolchainMissingError
 from minrpc.firmware.cache import bound, cache_home, filled, locked, mark_used, writable
+from minrpc.host.process import ask_tool
 
 SOURCE: Final = Path(__file__).with_name("tcg_plugin.c")
 
@@ -20,7 +20,6 @@ _HEADER: Final = SOURCE.with_name("qemu_plugin.h")
 _LIBRARY: Final = "minrpc_tcg.so"
 _COMPILERS: Final = ("cc", "gcc", "clang")
 _FLAGS: Final = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-fvisibility=hidden")
-_COMMAND_S: Final = 120.0
 _ERROR_LINES: Final = 6
 # The first version of QEMU with each version of the plugin interface that qemu_plugin.h describes.
 _APIS: Final = {(4, 2): 1, (9, 0): 2, (11, 0): 7}
@@ -56,11 +55,9 @@ def step_after_refusal(output: str, qemu: str) -> str | None:
 def qemu_version(qemu: str) -> tuple[int, int]:
     """The version that `qemu --version` prints: (7, 2). Raises QemuMissingError."""
     try:
-        ran = subprocess.run(
-            [qemu, "--version"], capture_output=True, text=True, timeout=_COMMAND_S, check=False
-        )
-    except OSError as error:
-        raise QemuMissingError(f"{qemu} can't be run: {error.strerror}") from error
+        ran = ask_tool([qemu, "--version"])
+    except MissingError as error:
+        raise QemuMissingError(error.message) from error
     found = re.search(r"version (\d+)\.(\d+)", ran.stdout)
     if found is None:
         raise QemuMissingError(f"{qemu} --version says {ran.stdout.strip()!r}: no version")
@@ -93,6 +90,6 @@ def _built(source: Path, api: int) -> Path:
 def _compile(compiler: str, source: Path, api: int, target: Path) -> None:
     options = (f"-I{_HEADER.parent}", f"-DPLUGIN_API={api}")
     command = [compiler, *_FLAGS, *options, str(source), "-o", str(target)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
+    ran = ask_tool(command)
     if ran.returncode != 0:
         raise BuildError("QEMU's plugin did not compile", details=ran.stderr.splitlines()[:_ERROR_LINES])

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,12 +16,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from minrpc.errors import ConfigurationError, NoSuchBoardError
+from minrpc.errors import ConfigurationError, MissingError, NoSuchBoardError
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.zephyr_workspace import Workspace, projects_of
+from minrpc.host.process import ask_tool
 from minrpc.names import did_you_mean
 
-_COMMAND_S: Final = 60.0
 _NAME: Final = re.compile(r"(?P<board>[^@/]+)(?:@(?P<revision>[^@/]+))?(?:/(?P<qualifiers>[^@]+))?")
 _KEYS: Final = ("NAME", "DIR", "REVISION_FORMAT", "REVISION_DEFAULT", "REVISION_EXACT", "REVISIONS", "SOCS")
 _FORMAT: Final = "|".join(f"{{{key}}}" for key in (*_KEYS, "QUALIFIERS"))
@@ -254,7 +253,7 @@ def _listed(workspace: Workspace, roots: Roots, name: str) -> tuple[ListedBoard,
     words += [f"--board-root={path}" for path in roots.boards if (path / "boards").is_dir()]
     words += [f"--soc-root={path}" for path in roots.socs]
     words += ["--board", name] if name else []
-    ran = subprocess.run(words, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
+    ran = ask_tool(words)
     if ran.returncode != 0:
         said = ran.stderr.strip().splitlines()[-2:]
         raise ConfigurationError("Zephyr can't list its boards", details=said, next_step=f"run {words[1]}")
@@ -332,10 +331,8 @@ def _custom_default(workspace: Workspace, board: ListedBoard) -> str:
     code += 'message("minrpc:${BOARD_REVISION}:")\n'
     words = ["cmake", "-P", "/dev/stdin"]
     try:
-        ran = subprocess.run(
-            words, input=code, capture_output=True, text=True, timeout=_COMMAND_S, check=False
-        )
-    except OSError:
+        ran = ask_tool(words, text=code)
+    except MissingError:
         return ""  # Without CMake the build fails, too, and reports it.
     found = re.search(r"minrpc:(.*):", ran.stderr)
     return found[1] if found else ""

@@ -19,7 +19,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,8 +28,8 @@ from typing import Final
 from minrpc.errors import BuildError
 from minrpc.firmware import compiler_notes as notes
 from minrpc.firmware.toolchain import find_tool
+from minrpc.host.process import ask_tool
 
-_COMMAND_S: Final = 60.0
 LINK_DEPENDENCIES: Final = "link.d"
 """The linker's dependency file, in the build directory."""
 
@@ -183,7 +182,7 @@ def _counts(path: str) -> bool:
 def ninja(build_dir: Path, *words: str) -> str:
     """The output of a ninja tool for a build. Raises BuildError."""
     command = [find_tool("ninja"), "-C", str(build_dir), *words]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
+    ran = ask_tool(command)
     if ran.returncode != 0:
         raise BuildError(
             f"ninja can't list the files that the build in {build_dir} read",
@@ -291,9 +290,7 @@ def _compiler_and_specs(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
 
 
 def _answer(compiler: str, question: str) -> str:
-    ran = subprocess.run(
-        [compiler, question], capture_output=True, text=True, timeout=_COMMAND_S, check=False
-    )
+    ran = ask_tool([compiler, question])
     return os.path.normpath(ran.stdout.strip()) if ran.returncode == 0 and ran.stdout.strip() else ""
 
 

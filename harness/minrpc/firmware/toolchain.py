@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,10 +14,9 @@ from typing import Final
 
 from minrpc.errors import ToolchainMissingError
 from minrpc.firmware.cache import cache_home
-from minrpc.host.process import describe_status
+from minrpc.host.process import ask_tool, describe_status
 from minrpc.host.system import home_directory
 
-_COMMAND_S: Final = 30.0
 _NARROW: Final = 32
 
 
@@ -108,7 +106,7 @@ def compiler_version(compiler: str) -> str | None:
     path = shutil.which(compiler)
     if path is None:
         return None
-    ran = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=_COMMAND_S, check=False)
+    ran = ask_tool([path, "--version"])
     if ran.returncode != 0:
         raise ToolchainMissingError(
             f"{path} does not run: `{compiler} --version` ended with {describe_status(ran.returncode)}",
@@ -222,7 +220,7 @@ def base_extensions(flags: Sequence[str]) -> tuple[str, ...]:
 
 def _libgcc(compiler: str, flags: Sequence[str]) -> Path:
     command = [compiler, *flags, "-print-libgcc-file-name"]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
+    ran = ask_tool(command)
     return Path(ran.stdout.strip())
 
 
@@ -306,9 +304,8 @@ def _link(link: Path, target: str) -> None:
 
 def _file_of(compiler: str, name: str) -> str:
     command = [compiler, f"--print-file-name={name}"]
-    users = users_environment(os.environ)  # LIBRARY_PATH may have our own link.
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=True, env=users)
-    return ran.stdout.strip()
+    # LIBRARY_PATH may have our own link.
+    return ask_tool(command, env=users_environment(os.environ)).stdout.strip()
 
 
 def _before_users(directory: Path) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import re
-import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from minrpc.firmware.cache import cache_home
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.zephyr_workspace import Workspace, find_workspace, projects_of
 from minrpc.host.files import write_whole
+from minrpc.host.process import ask_tool
 from minrpc.targets import Platform
 from minrpc.targets.config import unknown_platform
 from minrpc.targets.table import Start
@@ -31,7 +31,6 @@ from minrpc.targets.table import Start
 # Types of a devicetree and its nodes, from the parser of the user's Zephyr.
 Tree = Any
 
-_COMMAND_S: Final = 60.0
 _ISA: Final = ("riscv,isa", "riscv,isa-base")
 _UART_NODES: Final = ("uart", "serial", "usart", "lpuart")
 # Compatibles of UARTs whose nodes may have any name: a terminal of the host, and USB.
@@ -279,9 +278,7 @@ def _devicetree(workspace: Workspace, target: BoardTarget, overlay: Path | None)
     flags = [f"-I{place}" for place in (target.directory, *places) if place.is_dir()]
     words = ["gcc", "-E", "-P", "-x", "assembler-with-cpp", "-nostdinc", "-undef", "-D__DTS__", *flags, "-"]
     includes = "".join(f'#include "{path}"\n' for path in files)
-    ran = subprocess.run(
-        words, input=includes, capture_output=True, text=True, timeout=_COMMAND_S, check=False
-    )
+    ran = ask_tool(words, text=includes)
     if ran.returncode != 0:
         raise _not_preprocessed(workspace, target, ran.stderr)
     with tempfile.NamedTemporaryFile("w", suffix=".dts", prefix="minrpc-") as file:

@@ -28,8 +28,11 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Final
 
+from minrpc.errors import MissingError
 from minrpc.host import session, wall
 
+# Wall time for the answer of a tool, which takes milliseconds to seconds: a machine may have other work.
+_ANSWER_S: Final = 120.0
 # The output of a command that has ended is in its pipe by then.
 _AFTER_END_S: Final = 2.0
 _PR_SET_PDEATHSIG: Final = 1
@@ -199,6 +202,34 @@ def spawn(
 def _next_cpu() -> int:
     allowed = sorted(os.sched_getaffinity(0))
     return allowed[next(_turns) % len(allowed)]
+
+
+def ask_tool(
+    command: Sequence[str], *, text: str | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a tool that answers a question, such as `gcc --version`, to its end, whatever its exit status.
+
+    text: its standard input; by default none. env: its environment; by default this process's.
+
+    Raises MissingError for a tool that can't be started, or does not end.
+    """
+    try:
+        return subprocess.run(
+            command,
+            input=text,
+            stdin=subprocess.DEVNULL if text is None else None,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_ANSWER_S,
+            check=False,
+            env=env,
+        )
+    except OSError as error:
+        raise MissingError(f"{command[0]} can't be run: {error.strerror}") from error
+    except subprocess.TimeoutExpired as error:
+        reason = f"`{shlex.join(command)}` did not end within {_ANSWER_S:g} s"
+        raise MissingError(reason, next_step="run it by hand") from error
 
 
 def run_command(argv: Sequence[str], limit_s: float) -> tuple[int | None, str]:

@@ -8,7 +8,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +17,7 @@ from typing import Final
 from minrpc.errors import ConfigurationError, ToolchainMissingError
 from minrpc.firmware import Firmware
 from minrpc.firmware.toolchain import base_extensions, debian_compiler
+from minrpc.host.process import ask_tool
 from minrpc.program import Elf, read_program
 from minrpc.program.c_types import AlignmentLimits
 from minrpc.program.compiler import compiler_of
@@ -27,7 +27,6 @@ COMMANDS: Final = "compile_commands.json"
 # A source of the firmware that is compiled with just the port's flags.
 _EXAMPLE: Final = "operators/operators.c"
 _THREAD_LOCALS: Final = "__tls_base"
-_TOOL_S: Final = 60.0
 
 _WITH_VALUE: Final = frozenset({"-o", "-c", "-MF", "-MT", "-MQ"})
 _PLACES: Final = ("-I", "-isystem", "-imacros", "-include", "-iquote", "-idirafter")
@@ -283,13 +282,7 @@ def _shared_functions(compiler: str, flags: tuple[str, ...]) -> frozenset[str]:
 def _library_options(compiler: str, flags: tuple[str, ...]) -> tuple[str, ...]:
     """The directories that the compiler's driver gives the linker, without the script and options of its
     specs."""
-    ran = subprocess.run(
-        [compiler, *flags, "-###", "-x", "none", "minrpc.o"],
-        capture_output=True,
-        text=True,
-        timeout=_TOOL_S,
-        check=False,
-    )
+    ran = ask_tool([compiler, *flags, "-###", "-x", "none", "minrpc.o"])
     lines = [line for line in ran.stderr.splitlines() if "collect2" in line or "/ld" in line.split(" ")[1:2]]
     words = shlex.split(lines[-1]) if lines else []
     directories = [word for word in words if word.startswith("-L")]
@@ -306,11 +299,8 @@ def _present(libraries: Iterable[str], directories: Sequence[str]) -> list[str]:
 
 
 def run_tool(command: Sequence[str]) -> str:
-    """The output of a tool that must succeed. Raises ToolchainMissingError when it is not there or fails."""
-    try:
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=_TOOL_S, check=False)
-    except FileNotFoundError as error:
-        raise ToolchainMissingError(f"{command[0]} is not installed", stage="load") from error
+    """The output of a tool that must succeed. Raises MissingError when it is not there or fails."""
+    ran = ask_tool(command)
     if ran.returncode:
         raise ToolchainMissingError(f"{' '.join(command)}: {ran.stderr.strip()}", stage="load")
     return ran.stdout

@@ -8,7 +8,6 @@ import os
 import platform as machine
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -21,13 +20,13 @@ from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.toolchain import DEBIAN, compiler_version, debian_toolchain, zephyr_toolchain
 from minrpc.firmware.zephyr_boards import resolved
 from minrpc.firmware.zephyr_workspace import find_workspace
+from minrpc.host.process import ask_tool
 from minrpc.host.system import WHAT_HELPS, why_nothing_starts
 from minrpc.rtl import sources_of
 from minrpc.targets import Platform, load_platforms
 
 OLDEST_QEMU: Final = (6, 0)
 
-_COMMAND_S: Final = 30.0
 _APT: Final = "sudo apt-get install "
 _ZEPHYR_MODULES: Final = ("yaml", "elftools", "pykwalify", "packaging", "jsonschema")
 
@@ -107,7 +106,10 @@ def commands_for(lacks: Iterable[Requirement]) -> list[str]:
 
 def program(name: str) -> Requirement:
     """The program `name` with its version."""
-    found = program_version(name)
+    try:
+        found = program_version(name)
+    except MissingError as error:
+        return Requirement(name, problem=error.message, command=_command(error.next_step))
     return Requirement(name, found or "", "not installed", apt_command(_PACKAGES.get(name, name)))
 
 
@@ -124,7 +126,7 @@ def program_version(name: str) -> str | None:
 
 @cache
 def _version_line(path: str) -> str:
-    ran = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=_COMMAND_S, check=False)
+    ran = ask_tool([path, "--version"])
     return (ran.stdout or ran.stderr).strip().partition("\n")[0] or path
 
 
@@ -202,7 +204,7 @@ def picolibc(arch: str) -> Requirement:
     except MissingError as error:
         return Requirement("picolibc", problem=error.message, command=_command(error.next_step))
     if runs:
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
+        ran = ask_tool(command)
         found = os.path.normpath(ran.stdout.strip()) if ran.stdout.startswith("/") else ""
     return Requirement("picolibc", found, "not installed", apt_command(package))
 

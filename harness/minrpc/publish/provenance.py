@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import platform as machine
-import subprocess
 from functools import cache
 
+from minrpc.errors import MissingError
 from minrpc.firmware import Firmware
+from minrpc.host.process import ask_tool
 from minrpc.program.compiler import compiler_of
 from minrpc.reports.document import package_version
 from minrpc.sizes import program_sizes
@@ -45,8 +46,8 @@ def platform_facts(firmware: Firmware) -> dict[str, str]:
 def qemu_version(program: str) -> str:
     """The first line of QEMU's version; "" if the program can't be run."""
     try:
-        ran = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
+        ran = ask_tool([program, "--version"])
+    except MissingError:
         return ""
     return next(iter(ran.stdout.splitlines()), "")
 
@@ -56,8 +57,8 @@ def commit() -> str:
     """The commit of this directory's work tree, with "+" if a file differs from it; "" if there is none."""
     command = ["git", "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+"]
     try:
-        ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
+        ran = ask_tool(command)
+    except MissingError:
         return ""
     return ran.stdout.strip() if ran.returncode == 0 else ""
 

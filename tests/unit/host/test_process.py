@@ -13,7 +13,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from minrpc.host import describe_status
+from minrpc.errors import MissingError
+from minrpc.host import describe_status, process
 from minrpc.host.process import output_tail, spawn, spawn_logged, stop_group, stop_session
 
 WAIT_S = 60.0
@@ -131,3 +132,14 @@ def test_a_program_that_ends_itself_is_told_who_its_parent_is() -> None:
     assert process.wait(WAIT_S) == 0
     output.close(WAIT_S)
     assert output.text() == f"{os.getpid()}\n"
+
+
+def test_a_tool_that_can_t_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran = process.ask_tool(["sh", "-c", r"cat; printf '\377' >&2; exit 3"], text="asked")
+    assert (ran.stdout, ran.stderr, ran.returncode) == ("asked", "\N{REPLACEMENT CHARACTER}", 3)
+    assert process.ask_tool(["cat"]).stdout == ""
+    with pytest.raises(MissingError, match="minrpc-nothing can't be run: No such file or directory"):
+        process.ask_tool(["minrpc-nothing"])
+    monkeypatch.setattr(process, "_ANSWER_S", 0.1)
+    with pytest.raises(MissingError, match=r"`sleep 600` did not end within 0\.1 s"):
+        process.ask_tool(["sleep", "600"])
