@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc import Address, GuardError, LoadedLibrary
+from minrpc import Address, Device, GuardError, LoadedLibrary
 
 from tests.device.test_values import C, Load, witness
 
@@ -44,6 +44,16 @@ def test_each_file_s_types_are_reached(shapes: LoadedLibrary, tmp_path: Path) ->
         both = rf"several types .{name}.: .*shapes.c:{name}.*shapes_too.c:{name}"
         with pytest.raises(AttributeError, match=both):
             getattr(types, name)
+
+
+def test_numbers_on_the_device_are_a_struct_s_memory_if_it_has_room(
+    shapes: LoadedLibrary, device: Device
+) -> None:
+    expected = shapes["whole_at"](shapes.types.whole(7, 2))
+    assert shapes["whole_at"](device.array(np.int32([7, 2]))) == expected
+    assert shapes["whole_at"](device.array(np.int32([7, 2, 1]))) == expected
+    with pytest.raises(TypeError, match=r"is a pointer to 8 bytes, .* has 4"):
+        shapes["whole_at"](device.array(np.int32([7])))
 
 
 @pytest.mark.parametrize(
