@@ -60,6 +60,10 @@ def test_an_access_without_a_device_is_an_error(
     fakes(lib).hal_note.answer = lambda value: value + lib.peek(at)
     with is_read:
         lib.noted(at)
+    fakes(lib).hal_note.answer = lambda _: 1 // 0
+    with pytest.raises(ZeroDivisionError):
+        lib.noted(at)
+    variables(lib).done = 2  # This request has not made the earlier calls' accesses.
     fakes(lib).hal_note.answer = lambda value: value + 5
     with is_read:
         measure(lib, "peek", number=3, repeat=2)(at)

@@ -50,10 +50,10 @@ def test_numbers_on_the_device_are_a_struct_s_memory_if_it_has_room(
     shapes: LoadedLibrary, device: Device
 ) -> None:
     expected = shapes["whole_at"](shapes.types.whole(7, 2))
-    assert shapes["whole_at"](device.array(np.int32([7, 2]))) == expected
-    assert shapes["whole_at"](device.array(np.int32([7, 2, 1]))) == expected
+    assert shapes["whole_at"](device.array(np.array([7, 2], np.int32))) == expected
+    assert shapes["whole_at"](device.array(np.array([7, 2, 1], np.int32))) == expected
     with pytest.raises(TypeError, match=r"is a pointer to 8 bytes, .* has 4"):
-        shapes["whole_at"](device.array(np.int32([7])))
+        shapes["whole_at"](device.array(np.array([7], np.int32)))
 
 
 @pytest.mark.parametrize(

@@ -340,23 +340,21 @@ class RpcClient:
             if len(packet) > _CAUTIOUS_PACKET:
                 self._require_room(packet, stage)
             self._require_free()
-            body = self.link.request(packet, stage, timeout_s or self.call_timeout_s)
-            if is_question(body):
-                body = self._converse(body, stage, timed=timed)
+            try:
+                body = self.link.request(packet, stage, timeout_s or self.call_timeout_s)
+                if is_question(body):
+                    body = self._converse(body, stage, timed=timed)
+            finally:  # The next call does not answer for this call's accesses.
+                stray = self.link.owner.stray_accesses()
         try:
             result = decode_call_reply(body, dialect)
         except MalformedError as error:
             raise DialectError(f"{stage}: the answer can't be read: {error}", stage=stage) from error
         if isinstance(result, RemoteException):
-            raise self._remote_error(result, stage)
-        self._require_devices(stage, probing=probing)
+            raise self._remote_error(result, stage, stray)
+        if stray is not None and not probing:
+            raise stray.add_context(stage=stage)
         return result
-
-    def _require_devices(self, stage: str, *, probing: bool = False) -> None:
-        """Raise the owner's error if the request accessed addresses at which the device has nothing."""
-        error = self.link.owner.stray_accesses()
-        if error is not None and not probing:
-            raise error.add_context(stage=stage)
 
     def _converse(self, body: Buffer, stage: str, *, timed: bool) -> Buffer:
         """Answer the running function's questions; its own reply. Python's time is not charged.
@@ -421,19 +419,25 @@ class RpcClient:
             if not front:
                 self._require_room(packet, stage)
             body = self.link.request(packet, stage, timeout_s or self.call_timeout_s, front)
+            stray = self.link.owner.stray_accesses()
         try:
             reply = decode_reply(body, self.dialect)
         except MalformedError as error:
             raise DialectError(f"{stage}: the answer can't be read: {error}", stage=stage) from error
         if isinstance(reply, RemoteException):
-            raise self._remote_error(reply, stage)
-        self._require_devices(stage)
+            raise self._remote_error(reply, stage, stray)
+        if stray is not None:
+            raise stray.add_context(stage=stage)
         return reply
 
-    def _remote_error(self, exception: RemoteException, stage: str) -> RemoteError:
+    def _remote_error(
+        self, exception: RemoteException, stage: str, stray: HarnessError | None
+    ) -> RemoteError:
         text = exception.text or "the device gave no reason"
         kind = ClockError if _NO_TIME in text else RemoteError
-        return kind(text, stage=stage, console_tail=self.link.console_text())
+        error = kind(text, stage=stage, console_tail=self.link.console_text())
+        error.details += () if stray is None else (stray.message, *stray.details)
+        return error
 
     def _give_back(self) -> None:
         while self._unused:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from unittest.mock import Mock
 
 import numpy as np
@@ -18,6 +19,8 @@ from minrpc import (
     LinkClosedError,
     LinkError,
     NothingHeardError,
+    RegisterError,
+    RemoteError,
     SessionEndedError,
     SessionError,
     SessionTerminatedError,
@@ -508,3 +511,42 @@ def test_sessions_on_another_link_are_counted_on(bench: Bench, make_bench: Calla
     assert rpc.generation == before
     rpc.restart()
     assert rpc.generation == before + 1
+
+
+@dataclass(frozen=True)
+class Straying(Unowned):
+    """The owner of a device whose functions access what it does not have."""
+
+    told: list[HarnessError] = field(default_factory=list)
+
+    def stray_accesses(self) -> HarnessError | None:
+        return self.told.pop() if self.told else None
+
+
+def test_accesses_to_nothing_are_those_of_one_request() -> None:
+    transport = ModelTransport(DeviceModel())
+    owner = Straying(clock=transport.clock)
+
+    def stray() -> None:
+        owner.told.append(RegisterError("C read 0x40013800", details=["C wrote 0x8"]))
+
+    with Device(transport, owner, session_timeout_s=TIMEOUT_S, call_timeout_s=TIMEOUT_S) as device:
+        inc, fail = device.system_lib()["inc"], device.system_lib()["fail"]
+        for ask in (lambda: inc(1), lambda: device.empty((4,), np.int8)):
+            stray()
+            with pytest.raises(RegisterError, match=r"C read 0x40013800(?s:.*)stage: "):
+                ask()
+            assert inc(1) == 2
+        stray()
+        with pytest.raises(RemoteError, match="boom") as failed:
+            fail()
+        assert failed.value.details[-2:] == ("C read 0x40013800", "C wrote 0x8")
+        assert inc(1) == 2
+        stray()
+        assert device.rpc.call(inc.handle, (1,), "look for a part", probing=True) == 2
+        stray()
+        transport.spoil = lambda _: b""
+        with pytest.raises(DeadlineError):
+            inc.with_timeout(TIMEOUT_S)(1)
+        assert not owner.told
+        transport.spoil = bytes
