@@ -9,10 +9,13 @@ import subprocess
 from collections.abc import Mapping
 from os import environ
 from pathlib import Path
+from typing import Final
 
 import pytest
 from minrpc import PLATFORMS, Firmware, Platform, Target, build as build_firmware, lacking
 from minrpc.program import read_program
+
+_NETWORK_S: Final = 600
 
 
 def need_tools(*tools: str) -> None:
@@ -27,6 +30,13 @@ def need_platform(platform: Platform) -> None:
     """Skips the test, with the reason, if the platform can't run here."""
     if lacks := lacking(platform):
         pytest.skip(f"{platform.name} lacks {'; '.join(f'{item.name}: {item.problem}' for item in lacks)}")
+
+
+def run_or_skip(*command: str) -> None:
+    """Runs a command that takes a network; skips the test if it fails."""
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=_NETWORK_S, check=False)
+    if ran.returncode:
+        pytest.skip(f"{' '.join(command[1:])} failed: {ran.stderr.strip().splitlines()[-1]}")
 
 
 def built(name: str, *options: str) -> Firmware:

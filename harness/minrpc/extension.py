@@ -12,7 +12,7 @@ from minrpc.cli.source_options import add_sandbox_option
 from minrpc.cli.time import counter_names
 from minrpc.firmware.cache import kept_file, scratch
 from minrpc.host.deadline import Deadline
-from minrpc.host.process import describe_status, output_tail, spawn, stop_group
+from minrpc.host.process import ask_tool, describe_status, output_tail, spawn, stop_group
 from minrpc.library.archives import members
 from minrpc.program.elf import Elf
 from minrpc.reports.document import failure_json
@@ -32,6 +32,7 @@ __all__ = [
     "add_device_options",
     "add_json_option",
     "add_sandbox_option",
+    "ask_tool",
     "check_target",
     "count",
     "counter_names",

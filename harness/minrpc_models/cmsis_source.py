@@ -7,13 +7,12 @@ Signatures, layouts and the meaning of fields: Include/arm_nnfunctions.h and arm
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from minrpc.errors import ConfigurationError
-from minrpc.extension import scratch
+from minrpc.errors import ConfigurationError, MissingError
+from minrpc.extension import ask_tool, scratch
 
 from minrpc_models.cmsis_nn import Add, Bounds, Conv2D, Dense, Kernel, Pool, Softmax
 
@@ -22,7 +21,6 @@ _OLDEST: Final = "take version 7.0 or later of https://github.com/ARM-software/C
 _DEFINED: Final = re.compile(r"^(?:[a-z_][\w \*]*?\b)?(arm_\w+)\([^;{]*\{", re.M)
 _NAMED: Final = re.compile(r"\barm_\w+")
 _CALLED: Final = re.compile(r"\b(arm_\w+)\(")
-_COMMAND_S: Final = 120.0
 
 _SUPPORT: Final = """
 #include "arm_nnfunctions.h"
@@ -256,9 +254,9 @@ def _output(*commands: Sequence[str]) -> str:
     output = ""
     for command in commands:
         try:
-            ran = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_S, check=False)
-        except OSError as error:
-            raise ConfigurationError(f"{command[0]} can't be run: {error.strerror}") from error
+            ran = ask_tool(command)
+        except MissingError as error:
+            raise ConfigurationError(error.message) from error
         if ran.returncode:
             raise ConfigurationError(
                 "CMSIS-NN's functions for sizes do not compile on this machine",

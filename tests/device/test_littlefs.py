@@ -19,10 +19,11 @@ from typing import Any, Final
 import pytest
 from minrpc import Address, CFunctions, Device, HarnessError, Placed, place, read, types, write
 
+from tests.native import run_or_skip
+
 # Packages are downloaded, from the network.
 pytestmark = pytest.mark.slow
 
-DOWNLOAD_S: Final = 600
 RUN_S: Final = 60
 PACKAGE: Final = "littlefs-python"
 BLOCK, COUNT, CACHE = 512, 32, 64
@@ -35,14 +36,9 @@ def package(native_build: Callable[[str], Path]) -> Path:
     """A directory with the client, importable, and `littlefs`, the sources."""
     directory = native_build(f"littlefs-{sys.version_info.major}.{sys.version_info.minor}")
     if not (directory / "whole").exists():
-        pip = [sys.executable, "-m", "pip", "-q"]
-        get = ["download", "--no-deps", "--no-binary", ":all:", "-d", str(directory), PACKAGE]
-        for command in (["install", "--no-deps", "--upgrade", "--target", str(directory), PACKAGE], get):
-            ran = subprocess.run(
-                [*pip, *command], capture_output=True, text=True, timeout=DOWNLOAD_S, check=False
-            )
-            if ran.returncode:
-                pytest.skip(f"pip {' '.join(command)} failed: {ran.stderr.strip().splitlines()[-1]}")
+        pip = (sys.executable, "-m", "pip", "-q")
+        run_or_skip(*pip, "install", "--no-deps", "--upgrade", "--target", str(directory), PACKAGE)
+        run_or_skip(*pip, "download", "--no-deps", "--no-binary", ":all:", "-d", str(directory), PACKAGE)
         with tarfile.open(next(directory.glob("*.tar.gz"))) as sources:
             top = sources.getnames()[0].partition("/")[0]
             sources.extractall(directory, filter="data")

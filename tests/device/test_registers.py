@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +18,11 @@ from minrpc import (
     RunningDevice,
     SessionTerminatedError,
     library_of,
-    open_device,
     registers,
 )
-from minrpc.hardware import Registers
 from minrpc.hardware.trap import trap_of
+
+from tests.device.cmsdk_uart import require_the_same
 
 DRIVER = Path(__file__).with_name("c") / "registers.c"
 BASE = 0x40013800
@@ -133,43 +131,14 @@ def test_an_svd_file_describes_the_registers(driver: CFunctions) -> None:
         pass
 
 
-class CmsdkUart:
-    """Arm's CMSDK UART, whose bytes leave at once."""
-
-    registers: Registers
-    status = 0
-
-    def read_STATE(self) -> int:  # noqa: N802 - the register's name
-        return 0
-
-    def write_DATA(self, _: int) -> None:  # noqa: N802
-        self.status |= self.registers.CTRL.value >> 2 & 1
-
-    def read_INTSTATUS(self) -> int:  # noqa: N802
-        return self.status
-
-    def write_INTCLEAR(self, value: int) -> None:  # noqa: N802
-        self.status &= ~value
-
-
 def test_a_model_sees_the_accesses_that_qemu_s_device_sees(
-    running_device: RunningDevice, tmp_path: Path
+    device: Device, running_device: RunningDevice, load: Callable[..., Any]
 ) -> None:
-    target, log = running_device.target, tmp_path / "trace"
-    if target.platform.name != "bare_mps2_an385":
+    if running_device.target.platform.name != "bare_mps2_an385":
         pytest.skip("its machine has no CMSDK UART to spare")
-    traced = (*target.platform.qemu_args, "-d", "trace:cmsdk_apb_uart_*", "-D", str(log))
-    with open_device(replace(target, platform=replace(target.platform, qemu_args=traced))) as device:
-        lib = device.load(DRIVER.with_name("cmsdk.c"))
-        of_qemu = lib.transmit(b"hello", 5)
-        model = CmsdkUart()
-        with registers(lib, 0x40006000, "UART_TypeDef", model=model) as uart:
-            model.registers = uart
-            assert lib.transmit(b"hello", 5) == of_qemu == 4
-    seen = re.findall(r"UART (read|write): offset 0x(\w+) data 0x(\w+)", log.read_text())
-    modelled = [(item.kind, f"{item.address - uart.base:x}", f"{item.value:x}") for item in uart.accesses]
-    start = seen.index(modelled[0])  # in front of it are accesses to the link's UART
-    assert seen[start : start + len(modelled)] == modelled
+    lib = CFunctions(load(DRIVER.with_name("cmsdk.c")))
+    told, _ = require_the_same(running_device, lib, "UART_TypeDef", lambda: lib.transmit(b"hello", 5))
+    assert told == 4
 
 
 def forms(driver: CFunctions) -> Iterator[str]:

@@ -6,17 +6,15 @@ The device is the model's witness: both see the same accesses.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
-from minrpc import Address, Device, MissingError, RunningDevice, place, registers, types
+from minrpc import Address, Device, MissingError, RunningDevice, place, types
 from minrpc.firmware import find_workspace, firmware_root
-from minrpc.hardware import Registers
-from minrpc.host.deadline import Deadline
 
-BASE, HZ = 0x40006000, 25_000_000
-TRACE = "trace:cmsdk_apb_uart_read,trace:cmsdk_apb_uart_write"
+from tests.device.cmsdk_uart import BASE, require_the_same
+
+HZ = 25_000_000
 # The driver's functions are static, so this file includes the driver.
 EXERCISE = """
 #include <cmsis_core.h>
@@ -51,26 +49,6 @@ uint32_t exercise(const struct device *dev, const char *text)
 """
 
 
-class CmsdkUart:
-    """Its bytes leave at once, and none comes."""
-
-    def __init__(self) -> None:
-        self.sent = bytearray()
-        self.status = 0
-        self.registers: Registers | None = None
-
-    def write_data(self, value: int) -> None:
-        assert self.registers is not None
-        self.sent.append(value)
-        self.status |= self.registers.ctrl.value >> 2 & 1
-
-    def read_intstatus(self) -> int:
-        return self.status
-
-    def write_intclear(self, value: int) -> None:
-        self.status &= ~value
-
-
 def test_its_accesses_are_those_of_the_real_device(
     device: Device, running_device: RunningDevice, tmp_path: Path
 ) -> None:
@@ -86,17 +64,7 @@ def test_its_accesses_are_those_of_the_real_device(
     config = place(lib, named.uart_cmsdk_apb_config(uart=Address(BASE), sys_clk_freq=HZ))
     data = named.uart_cmsdk_apb_dev_data(baud_rate=115200)
     uart = place(lib, named.device(config=config, data=data))
-    before = len(running_device.output)
-    running_device.monitor(f"log {TRACE}", Deadline("log", 30))
-    of_qemu = lib.exercise(uart, "hello")
-    running_device.monitor("log unimp,guest_errors", Deadline("log", 30))
-    log = running_device.output[before:]
-    seen = re.findall(r"UART (read|write): offset 0x(\w+) data 0x(\w+)", log)
-    model = CmsdkUart()
-    with registers(lib, BASE, "uart_cmsdk_apb", model=model) as opened:
-        model.registers = opened
-        assert lib.exercise(uart, "hello") == of_qemu
+    _, model = require_the_same(running_device, lib, "uart_cmsdk_apb", lambda: lib.exercise(uart, "hello"))
     assert model.sent == b"hello\x55"
-    modelled = [(item.kind, f"{item.address - BASE:x}", f"{item.value:x}") for item in opened.accesses]
-    assert len(modelled) > 30
-    assert any(seen[at : at + len(modelled)] == modelled for at in range(len(seen))), (seen, modelled)
+    assert model.registers is not None
+    assert len(model.registers.accesses) > 30

@@ -17,6 +17,7 @@ from minrpc.firmware.board_entry import entry_text, left_out, stem_of
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.zephyr_boards import link_of, read_board
 from minrpc.firmware.zephyr_workspace import Workspace, find_workspace
+from minrpc.library.loading import CODE_LOAD
 from minrpc.reports.markdown import table
 from minrpc.sizes import program_sizes
 from minrpc.targets import Target
@@ -61,7 +62,7 @@ def _row(workspace: Workspace, name: str, options: list[str]) -> list[str]:
     sizes = program_sizes(elf)
     lines = sum(" = " in line and not line.startswith("#") for line in entry.splitlines())
     link = link_of(board, target.platform.starts)
-    loads = "yes" if b"minrpc.code_load\0" in elf.read_bytes() else "no"
+    loads = "yes" if f"{CODE_LOAD}\0".encode() in elf.read_bytes() else "no"
     reason = f": flash has {board.flash:,}, RAM {board.ram:,}" if loads == "no" and left_out(board) else ""
     return [
         f"`{name}`",

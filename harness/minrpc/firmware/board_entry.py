@@ -12,8 +12,6 @@ _SLOW_CLOCKS = ("RTC",)
 _SMALL_RAM = 16 << 10
 _SMALL_FLASH = 64 << 10
 _LEAST_FLASH = 32 << 10
-
-
 _SMALL = ("C functions that are loaded", "arrays that are filled and compared on the board")
 _LEAST = (
     "texts of failures: a source file and line are told",
@@ -50,7 +48,7 @@ def entry_text(board: Board) -> str:
             'clock = "TIMER2"',
         ]
     if parts := left_out(board):
-        texts = ', "-DCONFIG_MINRPC_ERROR_TEXTS=y", "-DCONFIG_PRINTK=y"' * (len(parts) > len(_SMALL))
+        texts = ', "-DCONFIG_MINRPC_ERROR_TEXTS=y", "-DCONFIG_PRINTK=y"' if parts != _SMALL else ""
         lines += [
             f"# Flash has {board.flash:,} bytes, RAM {board.ram:,}, so these are left out:",
             *(f"# - {part}" for part in parts),

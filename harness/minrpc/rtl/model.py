@@ -16,6 +16,7 @@ from typing import Final
 
 from minrpc.errors import BuildError, ConfigurationError, ToolchainMissingError
 from minrpc.firmware.cache import bound, cache_home, filled, locked, mark_used, writable
+from minrpc.host.process import ask_tool
 from minrpc.targets.rtl import Rtl
 
 HERE: Final = Path(__file__).parent
@@ -108,8 +109,7 @@ def verilator_version() -> str:
         raise ToolchainMissingError(
             "verilator is not installed", next_step="run `sudo apt-get install verilator`"
         )
-    ran = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-    return ran.stdout.strip()
+    return ask_tool([program, "--version"]).stdout.strip()
 
 
 def _build(rtl: Rtl, root: Path, flags: Sequence[str], directory: Path) -> None:

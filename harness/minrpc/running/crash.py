@@ -26,6 +26,7 @@ _WRONG_STACK_POINTER: Final = (
 # Far more than any function's frame, in bytes.
 _FARTHEST: Final = 64 << 20
 _PAGE: Final = 4096
+_LONGJMP: Final = "longjmp"
 # Functions to leave out of the user's callers: the runtime's callers of loaded functions, and libgcc's
 # divisions.
 _NOT_THE_USERS: Final = re.compile(
@@ -84,7 +85,7 @@ def explain(words: LastWords, image: Image, firmware: Firmware | None, called: s
         return _program_end(words.ended, users, firmware)
     if _has_wrong_stack_pointer(words, image):
         return _wrong_stack_pointer(f": 0x{words.values['sp']:x}", image, found, users, firmware, called)
-    if words.overflow and found.function is not None and found.function.name == "longjmp":
+    if words.overflow and found.function is not None and found.function.name == _LONGJMP:
         # An Armv8-M core refuses to set a stack pointer below the stack's limit.
         return _wrong_stack_pointer("", image, found, users, firmware, called)
     turned_off = _turned_off(words, image, found)
@@ -146,10 +147,11 @@ def _has_wrong_stack_pointer(words: LastWords, image: Image) -> bool:
 def _wrong_stack_pointer(
     value: str, image: Image, found: Backtrace, users: Sequence[str], firmware: Firmware | None, called: str
 ) -> Explanation:
-    """Explains a stack pointer that points to no stack."""
-    where = _where(image, found, firmware) if found.function is not None else ""
-    if found.function is not None and (value == "" or _NOT_THE_USERS.match(found.function.name)):
-        where = users[0] if users else ""  # In the C library's longjmp.
+    """Explains a stack pointer that points to no stack. value: behind the cause; "" if not known."""
+    name = found.function.name if found.function is not None else ""
+    where = _where(image, found, firmware) if name else ""
+    if name == _LONGJMP or _NOT_THE_USERS.match(name):
+        where = users[0] if users else ""
     if not where and called:
         where = f"{called}, or in a function that it called"
     place = f", in {where}" if where else ""

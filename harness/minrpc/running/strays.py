@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from typing import Final
 
 from minrpc.errors import RegisterError
@@ -47,13 +48,13 @@ _REPLACE: Final = (
 def strays(log: str, regions: Callable[[], str]) -> list[str]:
     """The accesses in a part of QEMU's log, a line for each kind of access, the most frequent first.
 
-    regions: gives the monitor's answer to "info mtree".
+    regions: gives the monitor's answer to "info mtree"; asked once, and only if a line needs it.
     """
-    counted = Counter(line for line in log.splitlines() if _is_stray(line))
-    bases = _bases(regions()) if any(_UNIMPLEMENTED.fullmatch(line) for line in counted) else {}
+    bases = cache(lambda: _bases(regions()))
     told = [
-        _told(line, bases) + (f", {count:,} times or more" if count > 1 else "")
-        for line, count in counted.most_common()
+        access + (f", {count:,} times or more" if count > 1 else "")
+        for line, count in Counter(log.splitlines()).most_common()
+        if (access := _told(line, bases))
     ]
     further = len(told) - _SHOWN
     return told if further <= 1 else [*told[:_SHOWN], f"and {further:,} other accesses"]
@@ -64,38 +65,34 @@ def stray_error(told: list[str], machine: str) -> RegisterError:
     return RegisterError(
         f"{told[0]}: {machine} has nothing there, so a read gives 0 and a write is lost",
         details=told[1:],
-        next_step=_REPLACE if " 0xe00" in told[0] else _MODEL,
+        next_step=_REPLACE if any(at.startswith("0xe00") for at in _addresses(told[0])) else _MODEL,
     )
 
 
 def is_told(line: str, message: str) -> bool:
-    """True if the message of a crash names the address in a line of `strays`."""
-    return any(address in message for address in re.findall(r"\b0x[0-9a-f]+", line))
+    """True if the message of a crash names an address in a line of `strays`."""
+    return any(re.search(rf"\b{address}\b", message) for address in _addresses(line))
 
 
-def _is_stray(line: str) -> bool:
-    unassigned = _UNASSIGNED.fullmatch(line)
-    if unassigned:
-        return int(unassigned["offset"], 16) not in _ITM
-    return any(form.fullmatch(line) for form in (_UNIMPLEMENTED, _INVALID)) or bool(_UNDEFINED.match(line))
+def _addresses(line: str) -> list[str]:
+    """The addresses in a line of `strays`; not the value of a write, which stands in front of "to"."""
+    return re.findall(r"\b0x[0-9a-f]+\b(?! to )", line)
 
 
-def _told(line: str, bases: dict[str, list[int]]) -> str:
-    """The access in a line of the log, in words."""
-    unassigned = _UNASSIGNED.fullmatch(line)
-    if unassigned:
-        return f"C {_VERBS[unassigned['kind'].lower()]} 0x{_PPB + int(unassigned['offset'], 16):x}"
-    invalid = _INVALID.fullmatch(line)
-    if invalid:
-        return f"C {_VERBS[invalid['kind']]} {_bytes(invalid['size'])} at 0x{invalid['address'].lower()}"
-    found = _UNIMPLEMENTED.fullmatch(line)
-    if found is None:
-        return f"C accessed an undefined register ({line.strip()})"
-    offset, value = int(found["offset"], 16), found["value"]
-    places = [f"0x{base + offset:x}" for base in bases.get(found["region"], [])]
-    at = " or ".join(places) or f"offset 0x{offset:x} of {found['region']}"
-    what = f"0x{int(value, 16):x} to" if value else f"{_bytes(found['size'])} at"
-    return f"C {_VERBS[found['kind']]} {what} {at}"
+def _told(line: str, bases: Callable[[], dict[str, list[int]]]) -> str:
+    """The access in a line of the log, in words; "" for other lines."""
+    if found := _UNASSIGNED.fullmatch(line):
+        offset = int(found["offset"], 16)
+        return "" if offset in _ITM else f"C {_VERBS[found['kind'].lower()]} 0x{_PPB + offset:x}"
+    if found := _INVALID.fullmatch(line):
+        return f"C {_VERBS[found['kind']]} {_bytes(found['size'])} at 0x{found['address'].lower()}"
+    if found := _UNIMPLEMENTED.fullmatch(line):
+        offset, value = int(found["offset"], 16), found["value"]
+        places = [f"0x{base + offset:x}" for base in bases().get(found["region"], [])]
+        at = " or ".join(places) or f"offset 0x{offset:x} of {found['region']}"
+        what = f"0x{int(value, 16):x} to" if value else f"{_bytes(found['size'])} at"
+        return f"C {_VERBS[found['kind']]} {what} {at}"
+    return f"C accessed an undefined register ({line.strip()})" if _UNDEFINED.match(line) else ""
 
 
 def _bytes(size: str) -> str:

@@ -91,10 +91,8 @@ def log_of_strays(argv: Sequence[str]) -> list[str]:
 
     None for machines that always have a fault there, and if `argv` has a log of its own.
     """
-    told = (
-        None if "-d" in argv else next((log for end, log in _STRAYS.items() if argv[0].endswith(end)), None)
-    )
-    return ["-d", told] if told else []
+    log = next((log for end, log in _STRAYS.items() if argv[0].endswith(end)), "")
+    return ["-d", log] if log and "-d" not in argv else []
 
 
 def without_wired(argv: Sequence[str]) -> list[str]:

@@ -208,14 +208,7 @@ void vectors(void)
 
 #else
 
-/* A process can't mask interrupts. */
-static int is_process(void)
-{
-	uint16_t segment;
-
-	__asm__ volatile("mov %%cs, %0" : "=r"(segment));
-	return segment & 3;
-}
+#include "process.h"
 
 void off(void)
 {

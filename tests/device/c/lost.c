@@ -42,16 +42,17 @@ void end_machine(void)
 
 _Noreturn void _exit(int status);
 
+#if defined(__i386__)
+#include "process.h"
+#endif
+
 /* Restarts the device without a message; a process ends. */
 void restart(void)
 {
 #if defined(__riscv)
 	((void (*)(void))0x80000000U)();
 #elif defined(__i386__)
-	uint16_t segment;
-
-	__asm__ volatile("mov %%cs, %0" : "=r"(segment));
-	if ((segment & 3U) != 0U) { /* In a process. */
+	if (is_process()) {
 		_exit(0);
 	}
 	__asm__ volatile("outb %0, $0x64" : : "a"((uint8_t)0xfe));

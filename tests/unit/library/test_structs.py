@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 import pickle
 from enum import IntEnum
-from typing import Any
+from typing import Any, Literal
 from unittest.mock import Mock
 
 import numpy as np
@@ -15,21 +15,23 @@ from minrpc import Address, StructValue
 from minrpc.library.structs import Place, bytes_of, load_value, make_struct, storage_of, store_value
 from minrpc.program.c_types import ArrayType, CType, Field, FunctionType, Pointer, RecordType, Scalar, Void
 
+
+def compound(name: str, size: int, *fields: Field, kind: Literal["struct", "union"] = "struct") -> RecordType:
+    """A struct or a union that is known whole."""
+    return RecordType(kind, name, size, complete=True, fields=fields)
+
+
 INT = Scalar("int", 4, "int")
 UNSIGNED = Scalar("unsigned int", 4, "uint")
-FLAGS = RecordType(
-    "struct",
+FLAGS = compound(
     "flags",
     4,
-    complete=True,
-    fields=(
-        Field("low", UNSIGNED, 0, 3, 0),
-        Field("middle", INT, 0, 7, 3),
-        Field("high", UNSIGNED, 0, 22, 10),
-    ),
+    Field("low", UNSIGNED, 0, 3, 0),
+    Field("middle", INT, 0, 7, 3),
+    Field("high", UNSIGNED, 0, 22, 10),
 )
-ONE = RecordType("struct", "one", 8, complete=True, fields=(Field("p", Pointer(INT, 8), 0),))
-TWO = RecordType("struct", "two", 16, complete=True, fields=(Field("a", ONE, 0), Field("b", ONE, 8)))
+ONE = compound("one", 8, Field("p", Pointer(INT, 8), 0))
+TWO = compound("two", 16, Field("a", ONE, 0), Field("b", ONE, 8))
 
 
 @pytest.mark.parametrize("middle", [0, 1, -1, 63, -64])
@@ -87,8 +89,8 @@ class Memory:
 def test_an_element_of_an_array_of_structs_is_set_in_the_array(on_device: bool) -> None:
     """Setting it in the list that the attribute gives was lost."""
     memory = Memory()
-    pair = RecordType("struct", "pair", 8, complete=True, fields=(Field("x", INT, 0), Field("y", INT, 4)))
-    rows = RecordType("struct", "rows", 16, complete=True, fields=(Field("at", ArrayType(pair, 2), 0),))
+    pair = compound("pair", 8, Field("x", INT, 0), Field("y", INT, 4))
+    rows = compound("rows", 16, Field("at", ArrayType(pair, 2), 0))
     place = Place(memory, 0x100, False) if on_device else None
     value = load_value(rows, bytes(16), place)
     given = np.array([(3, 0), (6, 5), (1, 7.5)], [("y", np.int16), ("x", np.float32)])
@@ -167,9 +169,7 @@ def test_a_deep_copy_of_a_ring_is_a_ring() -> None:
     assert item.p is item
 
 
-FLEXIBLE = RecordType(
-    "struct", "line", 8, complete=True, fields=(Field("n", INT, 0), Field("tail", ArrayType(INT, None), 8))
-)
+FLEXIBLE = compound("line", 8, Field("n", INT, 0), Field("tail", ArrayType(INT, None), 8))
 
 
 def test_the_elements_of_a_flexible_array_lie_behind_the_struct() -> None:
@@ -183,11 +183,9 @@ def test_the_elements_of_a_flexible_array_lie_behind_the_struct() -> None:
 
 
 CHAR = Scalar("char", 1, "char")
-TEXT = RecordType("struct", "text", 4, complete=True, fields=(Field("text", ArrayType(CHAR, 4), 0),))
-INNER = RecordType(
-    "struct", "", 4, complete=True, fields=(Field("low", UNSIGNED, 0, 3, 0), Field("high", UNSIGNED, 0, 5, 3))
-)
-OUTER = RecordType("struct", "outer", 8, complete=True, fields=(Field("first", INT, 0), Field("", INNER, 4)))
+TEXT = compound("text", 4, Field("text", ArrayType(CHAR, 4), 0))
+INNER = compound("", 4, Field("low", UNSIGNED, 0, 3, 0), Field("high", UNSIGNED, 0, 5, 3))
+OUTER = compound("outer", 8, Field("first", INT, 0), Field("", INNER, 4))
 
 
 def test_a_text_may_fill_its_array_and_not_more() -> None:
@@ -209,11 +207,9 @@ def test_bit_fields_of_a_member_without_a_name_lie_where_it_lies() -> None:
 
 
 def test_of_a_union_one_member_is_given() -> None:
-    halves = RecordType("struct", "", 4, complete=True, fields=(Field("x", CHAR, 0), Field("y", CHAR, 1)))
-    either = RecordType("union", "", 4, complete=True, fields=(Field("w", INT, 0), Field("", halves, 0)))
-    record = RecordType(
-        "struct", "reg", 8, complete=True, fields=(Field("", either, 0), Field("last", INT, 4))
-    )
+    halves = compound("", 4, Field("x", CHAR, 0), Field("y", CHAR, 1))
+    either = compound("", 4, Field("w", INT, 0), Field("", halves, 0), kind="union")
+    record = compound("reg", 8, Field("", either, 0), Field("last", INT, 4))
     made = make_struct(record, "struct reg", {"x": 1, "y": 2, "last": 3})
     assert (made.w, made.last) == (0x201, 3)
     with pytest.raises(TypeError, match="struct reg: w and y are members of a union; give one of them"):
@@ -231,7 +227,7 @@ def test_a_name_that_is_no_member_is_refused() -> None:
 def test_a_function_in_a_union_of_a_variable_has_the_type_of_its_member() -> None:
     results: dict[str, CType] = {"i": INT, "v": Void()}
     fields = tuple(Field(name, Pointer(FunctionType(results[name], ()), 8), 0) for name in results)
-    either = RecordType("union", "either", 8, complete=True, fields=fields)
+    either = compound("either", 8, *fields, kind="union")
     callback = Mock(return_value=Address(0x1000))
     for name in results:
         store_value(either, "either", make_struct(either, "either", {name: print}), callback)
@@ -240,7 +236,7 @@ def test_a_function_in_a_union_of_a_variable_has_the_type_of_its_member() -> Non
 
 def numbers_struct() -> RecordType:
     row = ArrayType(INT, 2)
-    return RecordType("struct", "m", 16, complete=True, fields=(Field("rows", ArrayType(row, 2), 0),))
+    return compound("m", 16, Field("rows", ArrayType(row, 2), 0))
 
 
 @pytest.mark.parametrize("on_device", [False, True], ids=["host", "device"])
@@ -265,7 +261,7 @@ def test_a_struct_that_is_set_to_itself_keeps_its_pointers() -> None:
     assert (target(made, "a") is x, target(made, "b") is y) == (True, True)
     made.b = made.a
     assert (target(made, "a") is x, target(made, "b") is x) == (True, True)
-    row = RecordType("struct", "row", 24, complete=True, fields=(Field("at", ArrayType(ONE, 3), 0),))
+    row = compound("row", 24, Field("at", ArrayType(ONE, 3), 0))
     arrays = [np.zeros(length, np.int32) for length in (1, 2, 3)]
     value: Any = make_struct(row, "row", {"at": [(array,) for array in arrays]})
 
@@ -282,25 +278,22 @@ def test_a_struct_that_is_set_to_itself_keeps_its_pointers() -> None:
     assert lengths() == [2, 2, 1]
 
 
-_HALVES = RecordType(
-    "struct",
+_HALVES = compound(
     "halves",
     8,
-    complete=True,
-    fields=(Field("low", UNSIGNED, 0), Field("some", UNSIGNED, 4, 5, 32), Field("high", UNSIGNED, 4, 5, 40)),
+    Field("low", UNSIGNED, 0),
+    Field("some", UNSIGNED, 4, 5, 32),
+    Field("high", UNSIGNED, 4, 5, 40),
 )
 _CHAR = Scalar("char", 1, "char")
-_EITHER = RecordType(
-    "union",
+_EITHER = compound(
     "either",
     8,
-    complete=True,
-    fields=(
-        Field("p", Pointer(INT, 8), 0),
-        Field("text", ArrayType(_CHAR, 8), 0),
-        Field("bytes", ArrayType(Scalar("unsigned char", 1, "uint"), 8), 0),
-        Field("halves", _HALVES, 0),
-    ),
+    Field("p", Pointer(INT, 8), 0),
+    Field("text", ArrayType(_CHAR, 8), 0),
+    Field("bytes", ArrayType(Scalar("unsigned char", 1, "uint"), 8), 0),
+    Field("halves", _HALVES, 0),
+    kind="union",
 )
 
 
@@ -361,7 +354,7 @@ def test_an_address_has_no_members() -> None:
 
 
 def test_an_array_without_elements_says_how_c_declares_a_flexible_one() -> None:
-    old = RecordType("struct", "old", 4, complete=True, fields=(Field("t", ArrayType(INT, 0), 4),))
+    old = compound("old", 4, Field("t", ArrayType(INT, 0), 4))
     with pytest.raises(ValueError, match=r"expected int \[0\], got 2 elements; as a flexible array"):
         make_struct(old, "old", {"t": [1, 2]})
 

@@ -16,10 +16,11 @@ import pytest
 from minrpc import MissingError
 from minrpc.firmware import find_workspace, firmware_root
 
+from tests.native import run_or_skip
+
 # Environments are made, from the network.
 pytestmark = pytest.mark.slow
 
-INSTALL_S = 600
 RUN_S = 300
 TESTS = """
 def test_device(device):
@@ -39,8 +40,8 @@ def environment(native_build: Callable[[str], Path]) -> Callable[..., Path]:
         python, whole = directory / "bin" / "python", directory / "whole"
         if not whole.exists():
             shutil.rmtree(directory, ignore_errors=True)
-            run_or_skip([sys.executable, "-m", "venv", str(directory)])
-            run_or_skip([str(python), "-m", "pip", "install", "-q", *packages])
+            run_or_skip(sys.executable, "-m", "venv", str(directory))
+            run_or_skip(str(python), "-m", "pip", "install", "-q", *packages)
             whole.touch()
         # This plugin is found through this environment's own directory, after the installed packages.
         here = sysconfig.get_path("purelib")
@@ -49,12 +50,6 @@ def environment(native_build: Callable[[str], Path]) -> Callable[..., Path]:
         return python
 
     return make
-
-
-def run_or_skip(command: list[str]) -> None:
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_S, check=False)
-    if ran.returncode:
-        pytest.skip(f"{' '.join(command[1:])} failed: {ran.stderr.strip().splitlines()[-1]}")
 
 
 def run(python: Path, directory: Path, *options: str) -> subprocess.CompletedProcess[str]:

@@ -85,6 +85,7 @@ def test_the_error_says_the_effect_and_the_next_step() -> None:
     assert error.details == ("C wrote 0x1 to 0x40030004",)
     assert "minrpc.registers(lib, ADDRESS, TYPE)" in str(error)
     assert "replace the function" in str(stray_error(["C read 0xe0001004"], "bare_mps2_an385"))
+    assert "minrpc.registers" in str(stray_error(["C wrote 0xe0012345 to 0x40030000"], "bare_mps2_an385"))
 
 
 def test_qemu_tells_them_unless_the_command_line_has_a_log() -> None:
@@ -96,4 +97,7 @@ def test_qemu_tells_them_unless_the_command_line_has_a_log() -> None:
 
 def test_the_address_of_a_crash_is_told_once() -> None:
     assert is_told("C read 4 bytes at 0x50000000", "read from 0x50000000: no memory there, in peek")
+    assert is_told("C wrote 0x1 to 0x40010800 or 0x40013800", "wrote to 0x40013800: no memory there")
     assert not is_told("C read 4 bytes at 0x40013800", "divided by zero, in baud")
+    assert not is_told("C wrote 0x1 to 0x40013800", "read from 0x1bab0000: no memory there")
+    assert not is_told("and 5 other accesses", "divided by zero, in baud")
