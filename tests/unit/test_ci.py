@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -55,8 +56,11 @@ def test_the_table_has_the_processor_time_of_each_step() -> None:
 
 
 def is_running(word: str) -> bool:
-    lines = (path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists())
-    return any(line.split(b"\0")[:2] == [b"sleep", f"{word}{PID}".encode()] for line in lines)
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # It ends meanwhile, also after it was opened.
+            if path.read_bytes().split(b"\0")[:2] == [b"sleep", f"{word}{PID}".encode()]:
+                return True
+    return False
 
 
 def test_steps_that_pass() -> None:
