@@ -6,7 +6,8 @@ from __future__ import annotations
 import fcntl
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from os import environ
 from pathlib import Path
 from typing import Final
@@ -58,12 +59,19 @@ def build(source: Path, directory: Path, *options: str, env: Mapping[str, str] |
     Files of an earlier run in the directory are brought up to date. If two runs use it at once, the second
     waits.
     """
-    with (directory / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with alone(directory):
         _forget_another_place(directory / "CMakeCache.txt")
         _run(["cmake", "-G", "Ninja", "-S", str(source), "-B", str(directory), *options], env)
         _run(["cmake", "--build", str(directory), "--parallel", "2"], env)
     return directory / "bin"
+
+
+@contextmanager
+def alone(directory: Path) -> Iterator[None]:
+    """Context of one who fills a directory: others wait until it ends."""
+    with directory.with_name(f"{directory.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def of_another_build(elf: Path, copy: Path) -> Path:

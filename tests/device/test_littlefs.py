@@ -8,6 +8,7 @@ writes files for the device.
 from __future__ import annotations
 
 import ast
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -19,7 +20,7 @@ from typing import Any, Final
 import pytest
 from minrpc import Address, CFunctions, Device, HarnessError, Placed, place, read, types, write
 
-from tests.native import run_or_skip
+from tests.native import alone, run_or_skip
 
 # Packages are downloaded, from the network.
 pytestmark = pytest.mark.slow
@@ -35,16 +36,22 @@ TEXT = bytes(range(256)) * 3
 def package(native_build: Callable[[str], Path]) -> Path:
     """A directory with the client, importable, and `littlefs`, the sources."""
     directory = native_build(f"littlefs-{sys.version_info.major}.{sys.version_info.minor}")
-    if not (directory / "whole").exists():
-        pip = (sys.executable, "-m", "pip", "-q")
-        run_or_skip(*pip, "install", "--no-deps", "--upgrade", "--target", str(directory), PACKAGE)
-        run_or_skip(*pip, "download", "--no-deps", "--no-binary", ":all:", "-d", str(directory), PACKAGE)
-        with tarfile.open(next(directory.glob("*.tar.gz"))) as sources:
-            top = sources.getnames()[0].partition("/")[0]
-            sources.extractall(directory, filter="data")
-        (directory / top).rename(directory / "sources")
-        (directory / "whole").touch()
+    with alone(directory):
+        if not (directory / "whole").exists():
+            _fetch(directory)
+            (directory / "whole").touch()
     return directory
+
+
+def _fetch(directory: Path) -> None:
+    pip = (sys.executable, "-m", "pip", "-q")
+    run_or_skip(*pip, "install", "--no-deps", "--upgrade", "--target", str(directory), PACKAGE)
+    run_or_skip(*pip, "download", "--no-deps", "--no-binary", ":all:", "-d", str(directory), PACKAGE)
+    with tarfile.open(next(directory.glob("*.tar.gz"))) as sources:
+        top = sources.getnames()[0].partition("/")[0]
+        sources.extractall(directory, filter="data")
+    shutil.rmtree(directory / "sources", ignore_errors=True)
+    (directory / top).rename(directory / "sources")
 
 
 class Client:

@@ -409,7 +409,7 @@ class CLibrary:
         """
         if size is None:
             pointee = _pointee_of(address)
-            place = Place(self, int(address), is_const(pointee))
+            place = Place(self, self._address(address, size_of(pointee)), is_const(pointee))
             return load_value(pointee, self._read(address, size_of(pointee)), place)
         if not isinstance(size, int | np.integer) or isinstance(size, bool):
             raise TypeError(f"a size is a number of bytes, not {describe(size)}")
@@ -475,9 +475,11 @@ class CLibrary:
         an address."""
         if isinstance(address, InMemory):
             address = address.address
-        number = int(Address(address))
+        number = Address(address)
+        if isinstance(address, Address) and address.lent is not None:
+            address.lent.require(self.name, None, waiting=self._session.rpc.conversation is not None)
         require_fits(self.name, self.facts.pointer_size, number, size)
-        return number
+        return int(number)
 
     def _copier(self) -> RemoteFunction:
         """The function that copies bytes between any addresses of the device."""

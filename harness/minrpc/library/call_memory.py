@@ -17,7 +17,9 @@ from minrpc.client.session import Session
 from minrpc.library.arguments import CallPlan
 from minrpc.library.checked_calls import check_of, checked
 from minrpc.library.kept_pointers import KeptPointers
+from minrpc.library.lent import Lent
 from minrpc.library.repeated import FrameLayout
+from minrpc.library.scalars import Address
 from minrpc.replay import MemoryCheck
 from minrpc.wire.dtypes import to_dtype
 from minrpc.wire.values import DLTensor, Handle
@@ -27,13 +29,40 @@ _ALIGNMENT: Final = 64
 BYTES: Final = to_dtype("uint8")
 
 
+class _Room:
+    """A memory block on the device that grows."""
+
+    def __init__(self, session: Session, least: int) -> None:
+        """least: its size at first, in bytes."""
+        self._session = session
+        self._least = least
+        self.array: RemoteArray | None = None
+
+    def address(self, size: int) -> int:
+        """Its address, with `size` bytes at least."""
+        array = self.array
+        if array is None or array.nbytes < size or not array.usable_on(self._session.rpc):
+            self.free()
+            nbytes = max(self._least, 1 << (size - 1).bit_length())
+            array = self.array = self._session.empty((nbytes,), "uint8")
+        return array.address
+
+    def free(self) -> None:
+        """Free the memory."""
+        array, self.array = self.array, None
+        if array is not None:
+            array.free()
+
+
 class CallMemory:
     """Runs planned calls, one at a time, since they share the memory."""
 
     def __init__(self, session: Session, kept: KeptPointers | None = None) -> None:
         """kept: finds pointers to a call's arguments that stay behind; None: they are not looked for."""
         self._session = session
-        self._room: RemoteArray | None = None
+        self._room = _Room(session, _LEAST)
+        self._window = _Room(session, _ALIGNMENT)
+        self._lent: Lent | None = None
         self.kept = kept
         self.check = check_of(session)
 
@@ -43,7 +72,7 @@ class CallMemory:
         with rpc.lock:
             rpc.ready()
             base = self._base(plan.frame.size) if plan.frame.size else 0
-            return checked(check, rpc, plan, base, self._room, lambda: self.run(packed, plan))
+            return checked(check, rpc, plan, base, self._room.array, lambda: self.run(packed, plan))
 
     def run(self, packed: RemoteFunction, plan: CallPlan) -> Any:  # noqa: ANN401 - a C function's result
         """Send the frame, call the function, read the written blocks back.
@@ -51,6 +80,7 @@ class CallMemory:
         For a long block that is only read, the device sends a checksum, and the bytes only if it differs.
         """
         rpc = self._session.rpc
+        self._require(plan)
         if not plan.frame.size:
             return plan.finish(packed(*plan.arguments(0)))
         with rpc.lock:
@@ -65,7 +95,16 @@ class CallMemory:
         plan.frame.take(data, begin, base, plan.function.name)
         if self.kept is not None and plan.frame.guard:
             self.kept.require(plan.function.name, base, plan.frame.size, lambda: plan.frame)
-        return plan.finish(result)
+        got = plan.finish(result)
+        if self.kept is not None:
+            self._lent = Lent(self, plan.function.name)
+            _lend(self._lent, got, base, plan.frame.size)
+        return got
+
+    def _require(self, plan: CallPlan) -> None:
+        """Raise GuardError for a pointer into memory that was used again, or that this call uses itself."""
+        for lent in plan.frame.lent:
+            lent.require(plan.function.name, self if plan.frame.size else None, waiting=False)
 
     def run_again(
         self, packed: RemoteFunction, layout: FrameLayout, args: Sequence[Any], plan: Callable[[], CallPlan]
@@ -98,6 +137,7 @@ class CallMemory:
     def time(self, timer: Callable[..., Any], plan: CallPlan) -> Any:  # noqa: ANN401 - the timer's result
         """Send the frame, and time calls with it."""
         with self._session.rpc.lock:
+            self._require(plan)
             base = self._send(plan) if plan.frame.size else 0
             return timer(*plan.arguments(base))
 
@@ -120,9 +160,9 @@ class CallMemory:
             if rpc.conversation is not None:
                 return memoryview(rpc.conversation.deepest.read(address, size))
             rpc.ready()
-            room = self._base(size)
-            copy()(Handle(room), Handle(address), size)
-            return download(rpc, room, 0, size)
+            window = self._window.address(size)
+            copy()(Handle(window), Handle(address), size)
+            return download(rpc, window, 0, size)
 
     def poke(self, copy: Callable[[], RemoteFunction], address: int, data: bytes) -> None:
         """Overwrite memory that only the device's own code can reach. copy: as for `peek`."""
@@ -132,9 +172,9 @@ class CallMemory:
                 rpc.conversation.deepest.write(address, data)
                 return
             rpc.ready()
-            room = self._base(len(data))
-            upload(rpc, room, 0, data)
-            copy()(Handle(address), Handle(room), len(data))
+            window = self._window.address(len(data))
+            upload(rpc, window, 0, data)
+            copy()(Handle(address), Handle(window), len(data))
 
     def run_inside(self, waiting: Conversation, thunk: int, plan: CallPlan) -> Any:  # noqa: ANN401 - a C function's result
         """Run a call while a function waits for Python: its frame is on the device's stack.
@@ -146,16 +186,19 @@ class CallMemory:
         base = -(-room // _ALIGNMENT) * _ALIGNMENT
         for offset, data in plan.frame.image(base):
             waiting.write(base + offset, data)
+        for lent in plan.frame.lent:
+            lent.require(plan.function.name, None, waiting=True)
         result = waiting.call(plan.function.name, thunk, plan.arguments(base))
         if size:
             plan.frame.take(memoryview(waiting.read(base, size)), 0, base, plan.function.name)
-        return plan.finish(result)
+        got = plan.finish(result)
+        _lend(Lent(None, plan.function.name), got, base, size)
+        return got
 
     def free(self) -> None:
-        """Free the memory block."""
-        room, self._room = self._room, None
-        if room is not None:
-            room.free()
+        """Free the memory."""
+        self._room.free()
+        self._window.free()
 
     def _send(self, plan: CallPlan) -> int:
         rpc = self._session.rpc
@@ -166,11 +209,18 @@ class CallMemory:
         return base
 
     def _base(self, size: int) -> int:
-        room = self._room
-        if room is None or room.nbytes < size or not room.usable_on(self._session.rpc):
-            self.free()
-            room = self._room = self._session.empty((max(_LEAST, 1 << (size - 1).bit_length()),), "uint8")
-        return room.address
+        if self._lent is not None:
+            self._lent.over, self._lent = True, None
+        return self._room.address(size)
+
+
+def _lend(lent: Lent, got: object, base: int, size: int) -> None:
+    """Note each pointer into a call's arguments that it gives: the result, and those of `out()`."""
+    for item in got if isinstance(got, tuple | list) else (got,):
+        if isinstance(item, list):
+            _lend(lent, item, base, size)
+        elif isinstance(item, Address) and 0 <= item - base < size:
+            item.lend(lent)
 
 
 def _is_unchanged(rpc: RpcClient, base: int, sent: bytes) -> bool:

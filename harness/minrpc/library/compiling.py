@@ -51,6 +51,7 @@ from minrpc.program.elf import THREAD, UNDEFINED
 from minrpc.program.merging import UNTYPED, merged
 from minrpc.program.objects import elves_of, read_object
 from minrpc.program.packing import SECTION, ask_alignments, ask_arguments
+from minrpc.targets.flags import flags_at
 
 _COMPILE_S: Final = 10 * 60.0
 _C: Final = (".c",)
@@ -114,7 +115,8 @@ class Sources:
     ) -> Sources:
         """Sources from user input: flags and defines may be a string of several words, and a single path
         stands for a list. Files and libraries may be patterns, "src/*.c". Headers are also looked for in the
-        directories of `include`. Raises ConfigurationError for files that are missing or of unknown kind."""
+        directories of `include`. Relative paths start at the working directory, also in flags. Raises
+        ConfigurationError for files that are missing or of unknown kind."""
         if not isinstance(statics, bool):
             raise TypeError(f"statics= is True or False, not {statics!r}")
         listed = [path for given in paths_of(files) for path in _matches(given)]
@@ -125,14 +127,14 @@ class Sources:
         named = (
             [f"{key}={value}" for key, value in defines.items()]
             if isinstance(defines, Mapping)
-            else [word.removeprefix("-D") for word in _words(defines)]
+            else [word.removeprefix("-D") for word in words_of(defines)]
         )
         directories = tuple(_directory(path) for path in paths_of(include))
         kinds = (*_C, *_CXX, *_HEADER, *_ASSEMBLER, *_BINARY)
         return cls(
             tuple(_file(_in(directories, path, _HEADER), kinds) for path in listed),
             directories,
-            tuple(_words(flags)),
+            tuple(flags_at(words_of(flags), Path())),
             tuple(named),
             tuple(_file(path, _BINARY) for given in paths_of(libraries) for path in _matches(given)),
             tuple(_file(_in(directories, path), ()) for path in paths_of(headers)),
@@ -150,7 +152,7 @@ class Sources:
         return (self.statics and source.suffix not in _ASSEMBLER) or source.suffix in _HEADER
 
 
-def _words(given: str | Sequence[str]) -> Sequence[str]:
+def words_of(given: str | Sequence[str]) -> Sequence[str]:
     """The list, or a string's words as a shell splits them. Raises ConfigurationError for an open quote."""
     try:
         words = shlex.split(given) if isinstance(given, str) else given

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from minrpc.errors import GuardError
+from minrpc.library.lent import Lent
 from minrpc.library.structs import Within
 
 GUARD: Final = 8
@@ -68,6 +69,7 @@ class CallFrame:
     """The blocks of one call. `blocks`: those that lie in no other, when the frame is laid out.
 
     pointer_size: size of a pointer on the target, in bytes. guard: size of a guard, in bytes; 0 for none.
+    lent: of pointers into other calls' memory that the call is given.
     """
 
     def __init__(self, pointer_size: int, *, guard: int = GUARD) -> None:
@@ -76,6 +78,7 @@ class CallFrame:
         self._sent = bytearray()
         self.pointer_size = pointer_size
         self.guard = guard
+        self.lent: list[Lent] = []
         self.size = 0
         self._back = 0
 

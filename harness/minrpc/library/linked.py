@@ -15,7 +15,7 @@ from minrpc.firmware import Firmware
 from minrpc.firmware.build import LIBRARIES
 from minrpc.library.c_functions import CFunctions
 from minrpc.library.c_library import CLibrary
-from minrpc.library.compiling import PathText, Sources, paths_of
+from minrpc.library.compiling import PathText, Sources, paths_of, words_of
 from minrpc.library.fake_functions import Fake, FakeAnswer, FakeFunction
 from minrpc.library.faking import ALL_OTHERS, FakesGiven, ReplacementsGiven, made_fake
 from minrpc.library.linked_in import declared_in, packed_name
@@ -24,6 +24,7 @@ from minrpc.library.stubs import declared_fake
 from minrpc.library.toolset import program_facts, toolset_of
 from minrpc.program import read_program
 from minrpc.program.c_types import Declarations, FunctionDeclaration
+from minrpc.targets.flags import flags_at
 from minrpc.targets.libraries import NamedLibrary, find_library
 from minrpc.targets.target import require
 
@@ -158,6 +159,8 @@ def load_or_find(
     for key in ("include", "libraries", "headers"):
         if key in given:
             given[key] = [directory / path for path in paths_of(given[key])]
+    if "flags" in given:
+        given["flags"] = flags_at(words_of(given["flags"]), directory)
     sources = Sources.of([directory / file for file in files], **given)
     target = session.owner.target
     known = target.platform.named_libraries if target is not None else ()

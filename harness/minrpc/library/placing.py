@@ -169,6 +169,8 @@ class Placer:
             return Handle(value)
         address = device_address(where, ctype, pointer, value, self._callback)
         if address is not None:
+            if isinstance(value, Address) and value.lent is not None:
+                self._frame.lent.append(value.lent)
             return Handle(address)
         hint = _FUNCTION_HINT if isinstance(target, FunctionType) else _HINT
         raise wrong(where, ctype, value, hint if isinstance(value, int | float | np.generic) else "")

@@ -13,6 +13,7 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
+from minrpc.library.lent import Lent
 from minrpc.names import kind_of, listed, near_or_all
 from minrpc.program.c_types import (
     VOID,
@@ -47,6 +48,7 @@ class Address(int):
     """
 
     ctype: CType
+    lent: Lent | None = None
     _NEXT = "it is an address, minrpc.read(lib, address) gives the value there"
 
     def __new__(cls, value: int, ctype: CType = _ANY_POINTER) -> Address:
@@ -59,6 +61,10 @@ class Address(int):
         made = super().__new__(cls, value)
         made.__dict__["ctype"] = ctype
         return made
+
+    def lend(self, lent: Lent) -> None:
+        """Note that it points into the memory of a call that is over."""
+        self.__dict__["lent"] = lent
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"{self!r} has no member {name!r}: {self._NEXT}")

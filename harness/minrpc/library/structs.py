@@ -594,21 +594,19 @@ def _made(storage: Storage, base: int, member: Field, where: str, value: object)
 def _store_pointer(
     storage: Storage, at: int, pointer: Pointer, ctype: CType, where: str, value: object
 ) -> None:
-    number = 0
     if isinstance(value, Address):
         check_address(where, ctype, pointer, value)
-    if isinstance(value, Address) or (type(value) is int and isinstance(strip(pointer.target), Void)):
-        number = int(value)
-        if not 0 <= number < 1 << (8 * pointer.size):
-            raise ValueError(f"{where}: 0x{number:x} is no address of {8 * pointer.size} bits")
-    elif isinstance(value, int | float | np.generic):
+    elif isinstance(value, int | float | np.generic) and not (
+        type(value) is int and isinstance(strip(pointer.target), Void)
+    ):
         raise wrong(where, ctype, value, "give minrpc.Address(...), or an object")
-    elif value is not None:
-        _put(storage, at, bytes(pointer.size))
+    number = value if isinstance(value, int) and getattr(value, "lent", None) is None else 0
+    if not 0 <= number < 1 << (8 * pointer.size):
+        raise ValueError(f"{where}: 0x{number:x} is no address of {8 * pointer.size} bits")
+    _put(storage, at, number.to_bytes(pointer.size, "little"))
+    if value is not None and not number:
         storage.references[at] = value
         storage.given[at] = pointer
-        return
-    _put(storage, at, number.to_bytes(pointer.size, "little"))
 
 
 def _store_record(storage: Storage, record: RecordType, at: int, where: str, value: object) -> None:

@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 
 from minrpc.errors import ConfigurationError
 from minrpc.names import instead_of
+from minrpc.targets.flags import flags_at
 from minrpc.targets.project import define_list, paths_of
 
 
@@ -81,7 +82,7 @@ def named_library(name: str, table: object, directory: Path, origin: str) -> Nam
         name,
         sources,
         paths_of("include_dirs", lists["include"], directory, f"{where}.include"),
-        tuple(_flag(flag, f"{where}.flags") for flag in lists["flags"]),
+        tuple(flags_at([_flag(flag, f"{where}.flags") for flag in lists["flags"]], directory)),
         define_list(table.get("defines", []), f"{where}.defines"),
         paths_of("sources", lists["headers"], directory, f"{where}.headers"),
         paths_of("libraries", lists["libraries"], directory, f"{where}.libraries"),

@@ -16,7 +16,7 @@ import pytest
 from minrpc import MissingError
 from minrpc.firmware import find_workspace, firmware_root
 
-from tests.native import run_or_skip
+from tests.native import alone, run_or_skip
 
 # Environments are made, from the network.
 pytestmark = pytest.mark.slow
@@ -38,11 +38,12 @@ def environment(native_build: Callable[[str], Path]) -> Callable[..., Path]:
     def make(name: str, *packages: str) -> Path:
         directory = native_build(f"plugins-{name}-{sys.version_info.major}.{sys.version_info.minor}")
         python, whole = directory / "bin" / "python", directory / "whole"
-        if not whole.exists():
-            shutil.rmtree(directory, ignore_errors=True)
-            run_or_skip(sys.executable, "-m", "venv", str(directory))
-            run_or_skip(str(python), "-m", "pip", "install", "-q", *packages)
-            whole.touch()
+        with alone(directory):
+            if not whole.exists():
+                shutil.rmtree(directory, ignore_errors=True)
+                run_or_skip(sys.executable, "-m", "venv", str(directory))
+                run_or_skip(str(python), "-m", "pip", "install", "-q", *packages)
+                whole.touch()
         # This plugin is found through this environment's own directory, after the installed packages.
         here = sysconfig.get_path("purelib")
         there = directory / Path(sysconfig.get_path("purelib")).relative_to(sys.prefix)
