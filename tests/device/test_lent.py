@@ -80,11 +80,12 @@ def test_a_pointer_into_the_stack_of_a_function_that_waits(lib: CFunctions) -> N
 
     def ask() -> int:
         made.append(lib.create(types(lib).queue(), 5))
-        return lib.length(made[0]) + read(lib, made[0]).length
+        return int(lib.length(made[0]) + read(lib, made[0]).length)
 
     fakes(lib).ask.answer = ask
     assert lib.run() == 10
-    for call in (lambda: lib.length(made[0]), lambda: read(lib, made[0])):
+    calls: list[Callable[[], object]] = [lambda: lib.length(made[0]), lambda: read(lib, made[0])]
+    for call in calls:
         with pytest.raises(GuardError, match="earlier call of create"):
             call()
 

@@ -64,13 +64,37 @@ def test_functions_are_called(lib: LoadedLibrary) -> None:
     assert lib["waited"](7) == 711
 
 
+def test_a_struct_that_c_passed_is_that_struct_for_c_too(lib: LoadedLibrary) -> None:
+    """Not a copy: by its pointer, with changes of either side, as a result, and in a pointer."""
+
+    def pick(message: Any) -> Any:  # noqa: ANN401 - a struct
+        second = message.next[0]
+        assert [lib["is_first"](item) for item in (message, second, message.next)] == [1, 0, 0]
+        message.length = 5
+        for item in (message, second, message.next):
+            lib["longer"](item)
+        assert (message.length, second.length, message.next.length) == (15, 12, 22)
+        second.next = message
+        assert lib["is_first"](message.next.next) == 1
+        given.append(message)
+        return message
+
+    given: list[Any] = []
+    lib.fakes.hal_pick.answer = pick
+    assert lib["picked"]() == 10000 + 1500 + 22
+    assert lib["is_first"](given[0]) == 0  # Its memory is gone: C gets a copy.
+    lib.fakes.hal_pick.answer = lambda message: message.next[0]
+    assert lib["picked"]() == 400 + 2
+
+
 def test_pointers_in_a_struct(lib: LoadedLibrary) -> None:
     """They are followed, assigned and called."""
 
     def transfer(message: Any) -> int:  # noqa: ANN401 - a struct
         assert message.data[: message.length].tolist() == [1, 2, 3, 4]
         assert (message.next[0].length, message.next[0].next) == (2, None)
-        message.next[0].data = message.data
+        message.next.data = message.data
+        assert (message.next.length, message.next[0].data) == (2, message.data)
         message.data = lib["kept"]()
         return int(message.done(30, message.next[0].data))
 
@@ -88,7 +112,9 @@ def test_functions_in_python_are_stored(lib: LoadedLibrary) -> None:
     driver, mock = Driver(), Mock(return_value=7)
 
     def transfer(message: Any) -> int:  # noqa: ANN401 - a struct
-        message.next[0].done = mock
+        message.next.done = mock
+        with pytest.raises(AttributeError, match="has no member 'lenght'"):
+            message.next.lenght = 1
         message.done = message.next[0].done if len(lib.fakes.hal_transfer.calls) == 6 else driver.done
         return 5
 

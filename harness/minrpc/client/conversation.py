@@ -138,6 +138,11 @@ class Conversation:
         self.name = self._function.name if self._function is not None else f"a function at 0x{address:x}"
 
     @property
+    def is_over(self) -> bool:
+        """True when the function in Python has given its answer."""
+        return self._over
+
+    @property
     def deepest(self) -> Conversation:
         """The conversation with the function that waits now."""
         return self if self._inner is None else self._inner.deepest

@@ -20,6 +20,7 @@ from minrpc.library.kept_pointers import KeptPointers
 from minrpc.library.lent import Lent
 from minrpc.library.repeated import FrameLayout
 from minrpc.library.scalars import Address
+from minrpc.library.structs import replace_bytes
 from minrpc.replay import MemoryCheck
 from minrpc.wire.dtypes import to_dtype
 from minrpc.wire.values import DLTensor, Handle
@@ -191,6 +192,9 @@ class CallMemory:
         result = waiting.call(plan.function.name, thunk, plan.arguments(base))
         if size:
             plan.frame.take(memoryview(waiting.read(base, size)), 0, base, plan.function.name)
+        for storage in plan.frame.passed:
+            if storage.place is not None:
+                replace_bytes(storage, 0, waiting.read(storage.place.address, len(storage.data)))
         got = plan.finish(result)
         _lend(Lent(None, plan.function.name), got, base, size)
         return got

@@ -19,8 +19,10 @@ from minrpc.library.scalars import Address, is_float, is_number, number_of_word,
 from minrpc.library.structs import (
     Place,
     Storage,
+    StructValue,
     load_from,
     load_value,
+    passed_address,
     replace_bytes,
     set_addresses,
     store_value,
@@ -37,6 +39,7 @@ from minrpc.program.c_types import (
     RecordType,
     Scalar,
     Void,
+    flat_fields,
     is_const,
     numpy_dtype,
     size_of,
@@ -131,6 +134,32 @@ class PointerArgument(Address):
         return address, count * size
 
 
+class StructPointer(PointerArgument):
+    """A pointer to a struct: `p.length` is `p[0].length`, also when it is set.
+
+    A name that a pointer has itself, such as `text`, is the pointer's.
+    """
+
+    _members: frozenset[str]
+
+    def __getattribute__(self, name: str) -> Any:  # noqa: ANN401 - a member's value
+        if name.startswith("__") or name in _OWN or name not in self._members:
+            return super().__getattribute__(name)
+        return getattr(self[0], name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        setattr(self[0], name, value)
+
+
+_OWN: Final = frozenset(
+    {
+        name
+        for kind in (StructPointer, PointerArgument, Address)
+        for name in (*vars(kind), *kind.__annotations__)
+    }
+)
+
+
 def _span(index: int | slice) -> tuple[int, int]:
     """The first element, and the number of elements."""
     if not isinstance(index, slice):
@@ -182,8 +211,13 @@ class _Pointers:
 
     def to_memory(self, address: int, ctype: CType) -> PointerArgument:
         """A pointer to an object."""
-        made = PointerArgument(address, ctype)
+        pointer = strip(ctype)
+        target = strip(pointer.target) if isinstance(pointer, Pointer) else None
+        of_struct = isinstance(target, RecordType) and target.complete
+        made = (StructPointer if of_struct else PointerArgument)(address, ctype)
         made.__dict__["_pointers"] = self
+        if isinstance(target, RecordType):
+            made.__dict__["_members"] = frozenset(member.name for member in flat_fields(target))
         return made
 
 
@@ -275,7 +309,9 @@ class FakeFunction:
         if isinstance(stripped, Void):
             return 0
         if isinstance(stripped, Pointer):
-            address = device_address(where, ctype, stripped, value, self.callback)
+            address = passed_address(value) if isinstance(value, StructValue) else None
+            if address is None:
+                address = device_address(where, ctype, stripped, value, self.callback)
             if address is None:
                 raise wrong(where, ctype, value, _ON_DEVICE)
             return address
@@ -324,7 +360,9 @@ class _Arguments:
         self._copies: list[tuple[int, bytearray, Storage]] = []
         for begin, end in _joined((span.address, span.address + size_of(span.type)) for span in self._spans):
             data = self._conversation.read(begin, end - begin)
-            self._copies.append((begin, bytearray(data), Storage(data, None, pointers)))
+            storage = Storage(data, None, pointers)
+            storage.origin = Place(self._conversation, begin, False)
+            self._copies.append((begin, bytearray(data), storage))
         self._conversation.held = self if self._copies else None
         self.given = [self._copied(value) if isinstance(value, _Span) else value for value in self.given]
 

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from minrpc.errors import GuardError
 from minrpc.library.lent import Lent
-from minrpc.library.structs import Within
+from minrpc.library.structs import Storage, Within
 
 GUARD: Final = 8
 """Smallest size of a guard, in bytes: padding before the next block is guard, too."""
@@ -69,7 +69,8 @@ class CallFrame:
     """The blocks of one call. `blocks`: those that lie in no other, when the frame is laid out.
 
     pointer_size: size of a pointer on the target, in bytes. guard: size of a guard, in bytes; 0 for none.
-    lent: of pointers into other calls' memory that the call is given.
+    lent: of pointers into other calls' memory that the call is given. passed: of structs that C has passed to
+        the function in Python which makes the call.
     """
 
     def __init__(self, pointer_size: int, *, guard: int = GUARD) -> None:
@@ -79,6 +80,7 @@ class CallFrame:
         self.pointer_size = pointer_size
         self.guard = guard
         self.lent: list[Lent] = []
+        self.passed: list[Storage] = []
         self.size = 0
         self._back = 0
 

@@ -30,6 +30,7 @@ from minrpc.library.structs import (
     has_unknown_tail,
     is_of,
     memory_of,
+    passed_address,
     path_at,
     pointer_offsets,
     record_of,
@@ -153,6 +154,9 @@ class Placer:
         if isinstance(value, StructValue):
             if not isinstance(target, Void) and not is_of(value, target):
                 raise wrong(where, ctype, value)
+            if (address := passed_address(value)) is not None:
+                self._frame.passed.append(storage_of(value)[0])
+                return Handle(address)
             return self.struct(name, value, record_of(value), written=written, constant=not written)
         if isinstance(value, Out):
             return self._out(where, name, ctype, pointer, value)

@@ -69,7 +69,7 @@ class Address(int):
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"{self!r} has no member {name!r}: {self._NEXT}")
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
+    def __setattr__(self, name: str, value: object) -> None:
         self.__getattr__(name)
 
     def __repr__(self) -> str:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol, TypeGuard, cast
 
 import numpy as np
 
+from minrpc.client.conversation import Conversation
 from minrpc.library.pointer_types import Callback, check_address, device_address
 from minrpc.library.scalars import (
     Address,
@@ -84,10 +85,11 @@ class Storage:
     came_back: pointers that the device has set. Their targets may have another type than the member's,
         such as a larger struct whose first member has that type.
     place: for a value that was read from the device: members that are set are written there, too.
+    origin: for a value that C passed to a function in Python: where it lies, as long as that function runs.
     pointed: makes the value of a pointer from its address and type.
     """
 
-    __slots__ = ("came_back", "data", "given", "place", "pointed", "references")
+    __slots__ = ("came_back", "data", "given", "origin", "place", "pointed", "references")
 
     def __init__(
         self,
@@ -101,6 +103,7 @@ class Storage:
         self.given: dict[int, Pointer] = {}
         self.came_back: set[int] = set()
         self.place = place
+        self.origin = place
         self.pointed = pointed
 
 
@@ -322,6 +325,14 @@ def has_unknown_tail(value: StructValue) -> bool:
 def storage_of(value: StructValue) -> tuple[Storage, int]:
     """The storage of its bytes, and their offset in it."""
     return value._minrpc_inside.storage, value._minrpc_inside.offset
+
+
+def passed_address(value: StructValue) -> int | None:
+    """The address of a struct to which C has passed a pointer, while the function that got it runs."""
+    storage, begin = storage_of(value)
+    if storage.origin is None or not isinstance(storage.origin.memory, Conversation):
+        return None
+    return None if storage.origin.memory.is_over else storage.origin.address + begin
 
 
 def memory_of(value: object) -> np.ndarray[Any, np.dtype[np.uint8]]:
@@ -703,7 +714,9 @@ def set_addresses(storage: Storage, ctype: CType, at: int, where: str, callback:
         pointer = found and storage.given.get(offset, found)
         if pointer is None:
             continue
-        address = device_address(where, pointer, pointer, reference, callback)
+        address = passed_address(reference) if isinstance(reference, StructValue) else None
+        if address is None:
+            address = device_address(where, pointer, pointer, reference, callback)
         if address is None:
             raise wrong(
                 where, pointer, reference, "the object that a variable points to must be on the device"

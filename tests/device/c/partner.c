@@ -71,3 +71,27 @@ void crashed(void)
 {
 	*(volatile int *)4 = 1;
 }
+
+struct message *hal_pick(struct message *message);
+
+static const struct message *first;
+
+int is_first(const struct message *message)
+{
+	return message == first;
+}
+
+void longer(struct message *message)
+{
+	message->length += 10;
+}
+
+int picked(void)
+{
+	struct message second = {buffer, 2, 0, 0};
+	struct message message = {buffer, 4, &second, 0};
+
+	first = &message;
+	message.next = hal_pick(&message);
+	return (message.next == &message) * 10000 + message.length * 100 + second.length;
+}
