@@ -61,6 +61,22 @@ def test_a_handler_runs_as_an_interrupt(driver: CFunctions) -> None:
         interrupt(driver.send_by_interrupts)
 
 
+def test_a_handler_that_leaves_interrupts_off_is_told(driver: CFunctions) -> None:
+    """Arm's end of an interrupt keeps PRIMASK; RISC-V's turns interrupts on again."""
+    calls: list[Callable[[], object]] = [
+        lambda: interrupt(driver.off_isr),
+        lambda: [at() for at in interruptions(driver.get, handler=driver.off_isr)],
+    ]
+    for call in calls:
+        if library_of(driver).facts.machine == "EM_ARM":
+            with pytest.raises(RegisterError, match="off_isr returned with interrupts off: it set PRIMASK"):
+                call()
+        else:
+            call()
+    interrupt(driver.rx_isr)
+    assert variables(driver).calls == 1
+
+
 def test_the_sweep_finds_the_lost_update_and_passes_its_mend(driver: CFunctions) -> None:
     state = variables(driver)
     lost = next(

@@ -37,14 +37,14 @@ void (*trap_handler)(void);
 /*
  * The interrupt comes in front of number `target` of the instructions that `counted` marks, or
  * before in a wait for interrupts. place: of this instruction; came: of the instruction in front of
- * which it came last.
+ * which it came last. left: the `masks` that a handler has set.
  */
 struct {
 	uintptr_t base, size, place, came;
 	const piece *code;
 	const uint8_t *counted;
 	piece *open;
-	uint32_t target, count;
+	uint32_t target, count, left;
 } trap_steps;
 
 /*
@@ -63,6 +63,18 @@ extern __attribute__((noreturn)) void minrpc_escape_client(void);
 static void put_code(piece *place, uint32_t code);
 static void pend(void);
 
+/* What holds interrupts back and outlives a handler: bit 0 PRIMASK, bits 8 to 15 BASEPRI. */
+static uint32_t masks(void)
+{
+	uint32_t primask = 0U, basepri = 0U;
+
+#if defined(__arm__)
+	__asm__ volatile("mrs %0, primask" : "=r"(primask));
+	__asm__ volatile("mrs %0, basepri" : "=r"(basepri));
+#endif
+	return primask | basepri << 8U;
+}
+
 static void call_handler(void *context)
 {
 	(void)context;
@@ -72,7 +84,13 @@ static void call_handler(void *context)
 /* Calls the interrupt's function. Returns false if Python has ended the call meanwhile. */
 static int handle(void)
 {
-	return minrpc_escapable_client(call_handler, 0);
+	uint32_t before = masks();
+
+	if (!minrpc_escapable_client(call_handler, 0)) {
+		return 0;
+	}
+	trap_steps.left |= masks() & ~before;
+	return 1;
 }
 
 static __attribute__((unused)) void end_break(void)
@@ -153,6 +171,7 @@ void trap_steps_begin(uintptr_t base, uintptr_t size, piece *code, const uint8_t
 	}
 	put_code(place, *place);
 	trap_steps.base = base;
+	trap_steps.left = 0U;
 	trap_steps.size = size;
 	trap_steps.code = code;
 	trap_steps.counted = counted;

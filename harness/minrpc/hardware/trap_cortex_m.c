@@ -591,6 +591,7 @@ int trap_handle(uint32_t handler, int line)
 int trap_interrupt(void)
 {
 	trap_steps.came = 0U;
+	trap_steps.left = 0U;
 	pend();
 	return trap_steps.came != 0U;
 }

@@ -309,6 +309,7 @@ int trap_handle(uintptr_t handler, int line)
 
 int trap_interrupt(void)
 {
+	trap_steps.left = 0U;
 	in_handler = 1;
 	run_handler(0);
 	in_handler = 0;

@@ -54,6 +54,11 @@ void rx_isr(void)
 	exception = exception_number();
 }
 
+void off_isr(void)
+{
+	disable_irq();
+}
+
 /* The update of `count` is lost if rx_isr comes between its load and its store. */
 int get(void)
 {
