@@ -108,7 +108,7 @@ def _made(name: str, ctype: CType) -> StructType | type[IntEnum] | np.dtype[Any]
     if isinstance(stripped, RecordType):
         return StructType(name, ctype)
     if isinstance(stripped, Enumeration):
-        return enum_class(stripped)
+        return enum_class(ctype)
     return numpy_dtype(ctype)
 
 

@@ -21,7 +21,9 @@ from minrpc.program.c_types import (
     CType,
     Enumeration,
     Pointer,
+    Qualified,
     Scalar,
+    Typedef,
     declaration,
     numpy_dtype,
     size_of,
@@ -101,11 +103,20 @@ class Constant(IntEnum):
     """A constant of a C enum."""
 
 
+def enum_class(ctype: CType) -> type[Constant]:
+    """The IntEnum for values of a C enum, which has its tag's name, or else its typedef's."""
+    enumeration = strip(ctype)
+    assert isinstance(enumeration, Enumeration)
+    while isinstance(ctype, Qualified):
+        ctype = ctype.type
+    return _enum_class(enumeration, enumeration.tag or (ctype.name if isinstance(ctype, Typedef) else "enum"))
+
+
 @lru_cache(maxsize=256)
-def enum_class(enumeration: Enumeration) -> type[Constant]:
-    """The IntEnum for values of the C enum. Python's enums refuse some names: these are set afterwards."""
+def _enum_class(enumeration: Enumeration, title: str) -> type[Constant]:
+    # Python's enums refuse some names: these are set afterwards.
     marked = [(f" {n}" if n == "mro" or n[0] == "_" else n, value) for n, value in enumeration.constants]
-    made: type[Constant] = Constant(enumeration.tag or "enum", marked)  # type: ignore
+    made: type[Constant] = Constant(title, marked)  # type: ignore
     made._member_names_[:] = [name.lstrip() for name in made._member_names_]
     for name, member in list(made.__members__.items()):
         if name[0] == " ":
@@ -232,5 +243,5 @@ def int_value(ctype: CType, number: int) -> int:
     if isinstance(stripped, Scalar) and stripped.kind == "bool":
         return bool(number)
     if isinstance(stripped, Enumeration) and any(number == value for _, value in stripped.constants):
-        return enum_class(stripped)(number)
+        return enum_class(ctype)(number)
     return number
