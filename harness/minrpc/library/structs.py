@@ -192,8 +192,7 @@ class StructValue(Shown):
     def __init__(
         self, record: RecordType, storage: Storage | None = None, offset: int = 0, typename: str = ""
     ) -> None:
-        typename = typename or record.tag or record.alias or f"<anonymous {record.kind}>"
-        inside = _Inside(record, storage or Storage(record.size), offset, typename)
+        inside = _Inside(record, storage or Storage(record.size), offset, typename or record.shown)
         object.__setattr__(self, "_minrpc_inside", inside)
         object.__setattr__(self, "_minrpc_since", inside.storage.assigned)
 

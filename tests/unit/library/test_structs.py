@@ -12,6 +12,8 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from minrpc import Address, StructValue
+from minrpc.library.namespaces import VariableOnDevice
+from minrpc.library.pointer_types import device_address
 from minrpc.library.structs import (
     Place,
     bytes_of,
@@ -29,6 +31,7 @@ from minrpc.program.c_types import (
     Pointer,
     RecordType,
     Scalar,
+    Variable,
     Void,
 )
 
@@ -429,6 +432,19 @@ def test_an_address_has_no_members() -> None:
         found.x  # noqa: B018
     copied = pickle.loads(pickle.dumps(copy.deepcopy(found)))
     assert (int(copied), repr(copied)) == (0x1000, "(struct one *)0x1000")
+
+
+def test_the_files_of_two_structs_of_one_name_are_told() -> None:
+    """C has the same words for both: "expected struct pt *, got struct pt own" does not tell them apart."""
+    one, other = (compound("pt", 4, Field("x", ctype, 0)) for ctype in (INT, UNSIGNED))
+    one.file, other.file = "a.c", "b.c"
+    made = make_struct(compound("holder", 8, Field("p", Pointer(one, 8), 0)), "holder", {})
+    own = VariableOnDevice(Mock(), Variable("own", "own", other), 0x10)
+    with pytest.raises(TypeError, match=r"got struct pt own: a\.c:pt is not b\.c:pt"):
+        device_address("f: p", Pointer(one, 8), Pointer(one, 8), own, None)
+    with pytest.raises(TypeError, match=r"got \(struct pt \*\)0x10: a\.c:pt is not b\.c:pt"):
+        made.p = Address(0x10, Pointer(other, 8))
+    assert repr(StructValue(other)) == "b.c:pt(x=0)"
 
 
 def test_an_array_without_elements_says_how_c_declares_a_flexible_one() -> None:
