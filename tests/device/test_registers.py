@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import minrpc
 import numpy as np
 import pytest
 from minrpc import (
@@ -112,6 +113,14 @@ def test_what_no_model_covers_is_an_error_with_its_line(driver: CFunctions) -> N
         assert driver.poll(2) == 10
         with pytest.raises(ValueError, match="overlap"), registers(driver, BASE + 4, USART):
             pass
+
+
+def test_a_word_at_an_address_is_one_access(driver: CFunctions) -> None:
+    with registers(driver, BASE, USART) as usart:
+        usart.SR.value = 5
+        assert bytes(minrpc.read(driver, BASE, 4)) == b"\5\0\0\0"
+        minrpc.write(driver, BASE + 4, b"\7\0\0\0")
+        assert [str(access) for access in usart.accesses] == ["read SR 0x5", "write DR 0x7"]
 
 
 def test_an_svd_file_describes_the_registers(driver: CFunctions) -> None:

@@ -142,6 +142,7 @@ def check_pointee(where: str, ctype: CType, pointer: Pointer, value: InMemory) -
     if not _points_to(pointer.target, given):
         raise TypeError(
             f"{where}: expected {declaration(ctype)}, got {declaration(value.pointee, str(value))}"
+            f"{_of_files(pointer.target, given)}"
         )
 
 
@@ -152,7 +153,17 @@ def check_address(where: str, ctype: CType, pointer: Pointer, value: Address) ->
     given = strip(value.ctype)
     assert isinstance(given, Pointer)
     if not isinstance(strip(given.target), Void) and not _points_to(pointer.target, given.target):
-        raise TypeError(f"{where}: expected {declaration(ctype)}, got {value!r}")
+        raise TypeError(
+            f"{where}: expected {declaration(ctype)}, got {value!r}{_of_files(pointer.target, given.target)}"
+        )
+
+
+def _of_files(target: CType, given: CType) -> str:
+    """Names the files of two structs of one name: ": a.c:pt is not b.c:pt"."""
+    one, two = strip(target), strip(given)
+    if isinstance(one, RecordType) and isinstance(two, RecordType) and one.names == two.names and one.file:
+        return f": {one.shown} is not {two.shown}"
+    return ""
 
 
 def require_fits(where: str, pointer_size: int, address: int, size: int = 0) -> None:

@@ -87,9 +87,12 @@ class Storage:
     place: for a value that was read from the device: members that are set are written there, too.
     origin: for a value that C passed to a function in Python: where it lies, as long as that function runs.
     pointed: makes the value of a pointer from its address and type.
+    assigned: number of structs that were assigned to parts of it. replaced: the last such number of a part.
     """
 
-    __slots__ = ("came_back", "data", "given", "origin", "place", "pointed", "references")
+    __slots__ = (
+        "assigned", "came_back", "data", "given", "origin", "place", "pointed", "references", "replaced",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -105,6 +108,8 @@ class Storage:
         self.place = place
         self.origin = place
         self.pointed = pointed
+        self.assigned = 0
+        self.replaced: dict[tuple[int, int], int] = {}
 
 
 class ReadValues(np.ndarray[Any, np.dtype[Any]]):
@@ -182,16 +187,17 @@ class StructValue(Shown):
     it on the device; its arrays are read-only, and are set as a whole.
     """
 
-    __slots__ = ("_minrpc_inside",)
+    __slots__ = ("_minrpc_inside", "_minrpc_since")
 
     _minrpc_inside: _Inside
+    _minrpc_since: int
 
     def __init__(
         self, record: RecordType, storage: Storage | None = None, offset: int = 0, typename: str = ""
     ) -> None:
-        typename = typename or record.tag or record.alias or f"<anonymous {record.kind}>"
-        inside = _Inside(record, storage or Storage(record.size), offset, typename)
+        inside = _Inside(record, storage or Storage(record.size), offset, typename or record.shown)
         object.__setattr__(self, "_minrpc_inside", inside)
+        object.__setattr__(self, "_minrpc_since", inside.storage.assigned)
 
     def __copy__(self) -> StructValue:
         """Copies the members; pointers keep the same targets."""
@@ -581,6 +587,9 @@ def _assign(storage: Storage, base: int, given: Sequence[tuple[Field, str, objec
         if place is not None:
             place.memory.write(place.address + at, bytes(made.data))
         _put_value(storage, at, made, 0, len(made.data))
+        if made.assigned:
+            storage.assigned += 1
+            storage.replaced[at, at + len(made.data)] = storage.assigned
 
 
 def _made(storage: Storage, base: int, member: Field, where: str, value: object) -> tuple[int, Storage]:
@@ -621,7 +630,7 @@ def _store_pointer(
 
 
 def _store_record(storage: Storage, record: RecordType, at: int, where: str, value: object) -> None:
-    value = as_struct(record, where, value)
+    given, value = value, as_struct(record, where, value)
     if not is_of(value, record):
         like = isinstance(value, StructValue) and record_of(value).names == record.names
         raise wrong(
@@ -629,7 +638,24 @@ def _store_record(storage: Storage, record: RecordType, at: int, where: str, val
         )
     if record_of(value).size > record.size or has_unknown_tail(value):
         raise wrong(where, record, value, "there is no room for the elements of its flexible array")
+    _require_own_bytes(where, value)
+    storage.assigned += value is given
     _put_value(storage, at, *storage_of(value), record_of(value).size)
+
+
+def _require_own_bytes(where: str, value: StructValue) -> None:
+    """Raise ValueError for a part of a struct that another one was assigned to since the part was read: in
+    `a[0], a[1] = a[1], a[0]` the second value is no longer the former a[0]."""
+    storage, begin = storage_of(value)
+    end = begin + record_of(value).size
+    if storage.assigned == value._minrpc_since or end - begin == len(storage.data):
+        return
+    spans = [span for span, number in storage.replaced.items() if number > value._minrpc_since]
+    if any(first <= begin and end <= last for first, last in spans):
+        raise ValueError(
+            f"{where}: another struct was assigned to the given one since it was read: "
+            "give a copy, copy.copy(...), or set elements at once, a[:2] = a[1], a[0]"
+        )
 
 
 def _store_array(

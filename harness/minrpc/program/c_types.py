@@ -113,6 +113,7 @@ class RecordType:
         gives 1, but is told only if that counts.
     limit: if the compiler was asked for its members' alignments, its own, or `UNKNOWN`; else 0.
     passed: as an argument, its alignment in bytes, if the compiler was asked; else 0.
+    file: its source file, if another one has another type of its name; else "".
     """
 
     kind: Literal["struct", "union"]
@@ -125,6 +126,13 @@ class RecordType:
     limit: int = 0
     passed: int = 0
     alias: str = ""
+    file: str = ""
+
+    @property
+    def shown(self) -> str:
+        """Its name for messages: "pt", or "a.c:pt"."""
+        name = self.tag or self.alias or f"<anonymous {self.kind}>"
+        return f"{self.file}:{name}" if self.file else name
 
     @property
     def names(self) -> tuple[str, str]:

@@ -135,6 +135,12 @@ def _distinct_types(
         for origin in several:
             if _is_complete(origin.item) and not any(same_type(one.item, origin.item, same) for one in whole):
                 whole.append(origin)
+        if len(whole) > 1:
+            files = _short({origin.file for origin in several})
+            for origin in several:
+                record = strip(origin.item)
+                if isinstance(record, RecordType) and record.names[1] == origin.name:
+                    record.file = files[origin.file]
         opaque = [origin for origin in several if not _is_complete(origin.item)]
         if len(whole) == 1:
             for origin in opaque:

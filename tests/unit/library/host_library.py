@@ -12,7 +12,7 @@ from typing import Any
 from minrpc import StructValue
 from minrpc.library.arguments import plan_call
 from minrpc.library.structs import make_struct
-from minrpc.library.thunks import callable_functions, thunk_source
+from minrpc.library.thunks import COPY, callable_functions, thunk_source
 from minrpc.program import Elf
 from minrpc.program.c_types import AlignmentLimits, Declarations
 from minrpc.program.debug_info import read_declarations
@@ -49,14 +49,15 @@ class HostLibrary:
             )
         }
         supported = [function for function in self.functions.values() if not function.unsupported]
-        thunks.write_text(thunk_source(supported, AlignmentLimits()))
+        thunks.write_text(thunk_source(supported, AlignmentLimits(), copy=True))
         warnings = "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"
         _run("gcc", *warnings, *flags, "-fPIC", "-shared", thunks, stub, compiled, "-o", shared)
         self.library = ctypes.CDLL(str(shared))
         registry = (ctypes.c_void_p * 2).in_dll(self.library, "minrpc_registry")
         assert registry[1]
         self._thunks = ctypes.cast(registry[1], ctypes.POINTER(ctypes.c_void_p))
-        self._index = {function.name: index for index, function in enumerate(supported)}
+        names = [*(function.name for function in supported), COPY]
+        self._index = {name: index for index, name in enumerate(names)}
 
     def struct(self, name: str, **values: object) -> StructValue:
         """A struct by its tag or typedef."""

@@ -144,3 +144,27 @@ def test_a_const_struct_that_a_fake_changes_is_an_error() -> None:
     fake.answer = lambda read, written: setattr(written, "x", read.y)
     fake.respond(asked, memoryview(pack("<3Q", 0x100, 0x108, 0)))
     assert memory.content == pack("<4i", 1, 2, 2, 9)
+
+
+def test_the_elements_that_a_fake_changed_are_written_alone() -> None:
+    """In each of several arrays, which lie apart or touch; whole elements, and no constant among them."""
+    memory = Memory(pack("<9h", *range(256, 265)))
+    written: list[tuple[int, bytes]] = []
+    asked = Mock(name="f", read=memory.read, write=lambda *given: written.append(given))
+    short = Scalar("short", 2, "int", True)
+    kinds: tuple[CType, ...] = (short, Qualified(short, "const"), short)
+    parameters = tuple(Parameter(name, Pointer(kind, 8)) for name, kind in zip("xyz", kinds, strict=True))
+
+    def change(x: Any, y: Any, z: Any) -> None:  # noqa: ANN401 - arrays
+        assert (x.tolist(), y.tolist(), z.tolist()) == ([256, 257, 258], [259, 260], [263, 264])
+        x[0] += 1
+        x[2] += 256
+        z[1] += 1
+        for at in (0x109, 0x10A, 0x10D, 0x111, 0x112):  # Before the device uses a byte of them, too.
+            asked.held.send(at, 1)
+
+    declared = FunctionDeclaration("f", "f", FunctionType(Void(), parameters))
+    fake = FakeFunction(declared, change, "x[3], y[2], z[2]")
+    fake.respond(asked, memoryview(pack("<4Q", 0x100, 0x106, 0x10E, 0)))
+    due = [(0x100, pack("<h", 257)), (0x104, pack("<h", 514)), (0x110, pack("<h", 265))]
+    assert written == 2 * due

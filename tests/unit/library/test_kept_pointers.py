@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 from minrpc.errors import GuardError
-from minrpc.library.frame import CallFrame
+from minrpc.library.frame import Block, CallFrame
 from minrpc.library.kept_pointers import KeptPointers
 from minrpc.program.c_types import ArrayType, Field, Pointer, RecordType, Scalar, Variable
 
@@ -61,6 +61,25 @@ def test_other_values_are_not(value: int) -> None:
         memory[at : at + 4] = value.to_bytes(4, "little")
     memory[0:4] = BASE.to_bytes(4, "little")  # A number, and no pointer.
     require(looked_at(memory))
+
+
+def test_the_argument_is_named_up_to_its_last_byte() -> None:
+    frame, memory = CallFrame(4), bytearray(4)
+    for name in ("one", "other"):
+        frame.add(Block(name, 12, 4, None))
+    frame.lay_out("f")
+    named = {}
+    for at in range(frame.size):
+        kept = KeptPointers.of(
+            4, lambda *_: lambda: bytes(memory), [Variable("far", "far", WORD)], {"far": 0}
+        )
+        memory[:] = (BASE + at).to_bytes(4, "little")
+        with pytest.raises(GuardError, match=r"kept a pointer to (one|other|its arguments) in far") as told:
+            kept.require("f", BASE, frame.size, lambda: frame)
+        named[at] = told.value.message.split()[5]
+    assert named == dict.fromkeys(range(frame.size), "its") | {
+        block.offset + at: block.name for block in frame.blocks for at in range(block.size)
+    }
 
 
 def test_objects_come_and_go() -> None:

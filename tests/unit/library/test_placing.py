@@ -3,17 +3,25 @@
 
 from __future__ import annotations
 
+import ctypes
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import cast
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from minrpc import Address, GuardError, out
 from minrpc.client import RpcClient
 from minrpc.library.arguments import plan_call
+from minrpc.library.frame import Block, CallFrame
+from minrpc.library.placed import Placed
 from minrpc.library.quick import quick_call
 from minrpc.library.scalars import to_float
+from minrpc.library.thunks import COPY
 from minrpc.program.c_types import Scalar, same_type
+from minrpc.wire.values import Handle
 
 from tests.unit.library.host_library import HostLibrary
 
@@ -51,6 +59,14 @@ void scan(struct token *t, int n) { for (int i = 0; i < n; i++) t[i] = (struct t
 typedef struct { int x; } celsius;
 typedef struct { int x; } kelvin;
 int boils(const celsius *c, const kelvin *k) { return c->x > 99 || k->x > 372; }
+void spoil(const struct token *t, int at) { ((struct token *)t)[at].value = 9; }
+void both(struct token t, const struct token *p, int at) { spoil(p, at + (int)t.kind); }
+int add(const struct token *a, struct token *b) { b->value += 3; return a->value; }
+int sum(struct token t, struct token *b) { b->value += 4; return t.value; }
+struct wide_pair { short x[300]; };
+struct wide_pair doubled(const short *x, short *y) { (void)x; *y = 1; return (struct wide_pair){{2}}; }
+void merge(short *z, const short *x, short *y) { (void)x; *z = *y; }
+void turn(int *const *p) { *(int **)p = 0; }
 """
 
 
@@ -117,6 +133,75 @@ def test_what_is_written_to_a_text_that_can_not_change_is_an_error(
     held = bytearray(b"abc\0")
     assert library.call("upper", held) == 3
     assert held == b"ABC\0"
+
+
+def test_a_constant_that_c_changes_is_told(library: HostLibrary) -> None:
+    """A struct, a list of structs, a list of pointers: nothing is written back."""
+    tokens = [library.struct("token", value=value) for value in (1, 2)]
+    for given, at in ((tokens[0], 0), (tokens, 0), (tokens, 1)):
+        with pytest.raises(GuardError, match=f"spoil wrote 1 byte of t .*, .* at offset {8 * at + 4}"):
+            library.call("spoil", given, at)
+    with pytest.raises(GuardError, match=r"both wrote 1 byte of t .*, which it may only read"):
+        library.call("both", tokens[0], tokens[0], 0)
+    with pytest.raises(GuardError, match=r"turn wrote . bytes of p \(1 pointers\), which it may only read"):
+        library.call("turn", [np.zeros(1, np.int32)])
+    assert [token.value for token in tokens] == [1, 2]
+
+
+def test_a_struct_comes_back_if_one_of_several_parameters_may_write(library: HostLibrary) -> None:
+    token = library.struct("token", value=5)
+    assert library.call("add", token, token) == 8
+    assert token.value == 8
+    assert library.call("sum", token, token) == 8
+    assert token.value == 12
+    row = [library.struct("token"), token]
+    assert [library.call("add", given, token) for given in (row, token)] == [0, 18]
+    assert library.call("add", token, row) == 18
+    assert [token.value for token in row] == [3, 18]
+
+
+def test_memory_that_is_only_written_is_not_sent(library: HostLibrary) -> None:
+    frame = plan_call(library.functions["doubled"], (np.zeros(1, np.int16), out(300)), 8).frame
+    sent = sum(len(data) for _, data in frame.image(0))
+    assert sent == frame.size - 2 * 600
+    assert library.call("doubled", np.zeros(1, np.int16), out(300))[0].x[0] == 2
+
+
+def test_bytes_behind_the_constants_come_back_over_a_link(library: HostLibrary) -> None:
+    """Each byte of the guards behind them is compared, and only results are taken."""
+    x, y, z = np.zeros(300, np.int16), np.zeros(3, np.int16), np.zeros(5, np.int16)
+    frame = plan_call(library.functions["merge"], (z, x, y), 8).frame
+    sent = bytearray(frame.size)
+    for at, data in frame.image(0):
+        sent[at : at + len(data)] = data
+    blocks = sorted(frame.blocks, key=lambda block: block.offset)
+    assert blocks[0].value is x
+    begin, size = frame.comes_back(cheap=False)
+    assert (begin, begin + size) == (blocks[0].offset + x.nbytes, frame.size)
+    returned = {at for block in blocks[1:] for at in range(block.offset, block.offset + block.size)}
+    for at in range(begin, frame.size):
+        back = bytearray(sent)
+        back[at] ^= 1
+        take = partial(frame.take, memoryview(back)[begin:], begin, 0, "merge")
+        if at in returned:
+            take()
+        else:
+            with pytest.raises(GuardError, match="merge wrote"):
+                take()
+    assert (y == 256 + 1).all()
+    assert (z == 256 + 1).all()
+
+
+def test_a_copy_on_the_device_has_any_places_and_size(library: HostLibrary) -> None:
+    """Words are copied only if both places and the size are multiples of a word: no byte more."""
+    memory = (ctypes.c_uint64 * 8)()
+    base = ctypes.addressof(memory)
+    for source, target, size in product(range(4), range(32, 36), range(10)):
+        due = bytearray(range(100, 164))
+        ctypes.memmove(base, bytes(due), 64)
+        due[target : target + size] = due[source : source + size]
+        library.call_thunk(COPY, [Handle(base + target), Handle(base + source), size])
+        assert bytes(memory) == due
 
 
 def test_a_pointer_that_is_written_is_an_address_for_other_functions(library: HostLibrary) -> None:
@@ -237,6 +322,25 @@ def test_rows_of_an_array_have_the_pointers_length(library: HostLibrary) -> None
 
 def test_a_struct_that_is_aligned_further(library: HostLibrary) -> None:
     assert library.call("wider", (5, 100)) == 5
+    (block,) = plan_call(library.functions["wider"], ((5, 100),), 8).frame.blocks
+    assert block.offset == 16
+
+
+def test_memory_that_two_pointers_share_is_aligned_for_both() -> None:
+    frame = CallFrame(8)
+    whole, part = Block("whole", 64, 8, None, host=0x1008), Block("part", 16, 32, None, host=0x1008)
+    frame.blocks += [whole, part]
+    frame.lay_out("f")
+    assert (whole.offset, part.offset, frame.size) == (32, 32, 32 + 64 + 8)
+
+
+def test_a_placed_object_lies_between_guards() -> None:
+    room = Mock(address=0x1000, pointer=Mock(value=0x1000), freed=False)
+    placed = Placed(Mock(), np.arange(5, dtype=np.uint8), 8, lambda _: room, None, Mock())
+    (image,) = room.copy_from.call_args.args
+    assert (placed.address, placed.span) == (0x1008, (0x1000, len(image)))
+    assert (image[8:13].tolist(), len(image)) == ([0, 1, 2, 3, 4], 8 + 5 + 8)
+    assert repr(placed) == "<placed uint8_t [5] at 0x1008>"
 
 
 @pytest.mark.parametrize("value", [[[1, 2], [3, 4]], [1, 2, 3], 1, [[1, 2, 3, 4]]])

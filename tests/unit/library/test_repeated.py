@@ -105,6 +105,13 @@ def test_other_arguments_need_a_plan(library: HostLibrary) -> None:
         assert known.layout(args, lambda: pytest.fail("no plan is due")) is None
 
 
+def test_parts_of_an_array_that_only_touch_are_arrays_like_others(library: HostLibrary) -> None:
+    whole = np.arange(8, dtype=np.int16)
+    for x, y in ((whole[:4], whole[4:]), (whole[4:], whole[:4])):
+        args = (x, y, 4, 1.0)
+        assert repeated(library, "scale").layout(args, partial(plan_of, library, "scale", args)) is not None
+
+
 def test_void_and_char_take_what_a_plan_takes(library: HostLibrary) -> None:
     known = repeated(library, "raw")
     for first in (np.zeros(3, np.complex64), np.zeros(2, [("a", "<i4"), ("b", "<f8")])):

@@ -12,8 +12,28 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from minrpc import Address, StructValue
-from minrpc.library.structs import Place, bytes_of, load_value, make_struct, storage_of, store_value
-from minrpc.program.c_types import ArrayType, CType, Field, FunctionType, Pointer, RecordType, Scalar, Void
+from minrpc.library.namespaces import VariableOnDevice
+from minrpc.library.pointer_types import device_address
+from minrpc.library.structs import (
+    Place,
+    bytes_of,
+    load_value,
+    make_struct,
+    record_of,
+    storage_of,
+    store_value,
+)
+from minrpc.program.c_types import (
+    ArrayType,
+    CType,
+    Field,
+    FunctionType,
+    Pointer,
+    RecordType,
+    Scalar,
+    Variable,
+    Void,
+)
 
 
 def compound(name: str, size: int, *fields: Field, kind: Literal["struct", "union"] = "struct") -> RecordType:
@@ -144,6 +164,67 @@ def test_a_struct_inside_is_copied_with_its_own_pointers_alone() -> None:
     assert target(other, "b") is y
     other.a = made.b
     assert target(other, "a") is y
+
+
+def pairs(first: int) -> StructValue:
+    """A struct with an array of structs, {first, first + 1, first + 2}, and a struct, {first + 3}."""
+    pair = compound("pair", 8, Field("x", INT, 0), Field("y", INT, 4))
+    whole = compound("whole", 32, Field("a", ArrayType(pair, 3), 0), Field("b", pair, 24))
+    return make_struct(whole, "whole", {"a": [(first + i, 0) for i in range(3)], "b": (first + 3, 0)})
+
+
+def numbers(value: StructValue) -> list[int]:
+    return [*(one.x for one in value.a), value.b.x]
+
+
+def test_structs_are_exchanged_at_once_or_by_a_copy() -> None:
+    """In turn both would become one of them: that is refused, since a struct inside is no copy."""
+    made, other = pairs(1), pairs(11)
+
+    def elements() -> None:
+        made.a[0], made.a[1] = made.a[1], made.a[0]
+
+    def elements_of_a_list() -> None:
+        held = made.a
+        held[0], held[1] = held[1], held[0]
+
+    def members() -> None:
+        made.b, made.a[0] = made.a[0], made.b
+
+    def of_two_structs() -> None:
+        made.b, other.b = other.b, made.b
+
+    def arrays() -> None:
+        made.a, other.a = other.a, made.a
+
+    for exchange in (elements, elements_of_a_list, members, of_two_structs, arrays):
+        made, other = pairs(1), pairs(11)
+        with pytest.raises(ValueError, match=r"assigned to the given one since it was read: give a copy"):
+            exchange()
+    made, other = pairs(1), pairs(11)
+    for _ in range(2):
+        made.a[:2] = made.a[1], made.a[0]
+        held = made.a
+        held[1:] = held[2], held[1]
+        made.b, made.a[0] = made.a[0], copy.copy(made.b)
+    assert numbers(made) == [2, 1, 4, 3]
+    made = pairs(1)
+    first = copy.copy(made.a[0])
+    for index in range(2):
+        made.a[index] = made.a[index + 1]
+    made.a[2] = first
+    assert numbers(made) == [2, 3, 1, 4]
+    one = made.a[0]
+    made.a[0] = (7, 7)  # Seen by all who have the element.
+    made.b = one
+    assert numbers(made) == [7, 3, 1, 7]
+    both = compound("both", 64, Field("one", record_of(made), 0), Field("other", record_of(made), 32))
+    two = make_struct(both, "both", {"one": made})  # A part of it was replaced, and not the whole.
+    part = two.one
+    part.b = part.a[2]
+    two.other = part
+    assert two.other == two.one
+    assert numbers(part) == [7, 3, 1, 1]
 
 
 def test_a_copy_has_its_own_members_and_a_deep_one_its_own_arrays() -> None:
@@ -351,6 +432,19 @@ def test_an_address_has_no_members() -> None:
         found.x  # noqa: B018
     copied = pickle.loads(pickle.dumps(copy.deepcopy(found)))
     assert (int(copied), repr(copied)) == (0x1000, "(struct one *)0x1000")
+
+
+def test_the_files_of_two_structs_of_one_name_are_told() -> None:
+    """C has the same words for both: "expected struct pt *, got struct pt own" does not tell them apart."""
+    one, other = (compound("pt", 4, Field("x", ctype, 0)) for ctype in (INT, UNSIGNED))
+    one.file, other.file = "a.c", "b.c"
+    made = make_struct(compound("holder", 8, Field("p", Pointer(one, 8), 0)), "holder", {})
+    own = VariableOnDevice(Mock(), Variable("own", "own", other), 0x10)
+    with pytest.raises(TypeError, match=r"got struct pt own: a\.c:pt is not b\.c:pt"):
+        device_address("f: p", Pointer(one, 8), Pointer(one, 8), own, None)
+    with pytest.raises(TypeError, match=r"got \(struct pt \*\)0x10: a\.c:pt is not b\.c:pt"):
+        made.p = Address(0x10, Pointer(other, 8))
+    assert repr(StructValue(other)) == "b.c:pt(x=0)"
 
 
 def test_an_array_without_elements_says_how_c_declares_a_flexible_one() -> None:

@@ -95,6 +95,7 @@ def test_types_of_one_name_have_their_files_names() -> None:
     assert {name: found.types[name] for name in found.types} == {
         "a.c:pt": a, "b.c:pt": b, "q": found.types["q"]
     }  # fmt: skip
+    assert [one.shown for one in (a, b, c, record("q", INT))] == ["a.c:pt", "b.c:pt", "c.c:pt", "q"]
     again = merged([found, file("y/b.c", record("pt", CHAR))])
     assert sorted(again.types) == ["a.c:pt", "q", "x/b.c:pt", "y/b.c:pt"]
 
