@@ -108,6 +108,18 @@ def test_a_pointer_refuses_another_count_and_a_const_target() -> None:
     assert memory.content == pack("<2h", 1, 2)
 
 
+@pytest.mark.parametrize("index", [1.5, "a", slice(0, 1.5)])
+def test_a_pointers_index_is_a_whole_number(index: Any) -> None:  # noqa: ANN401 - no index
+    with pytest.raises(TypeError, match="object cannot be interpreted as an integer"):
+        pointer(Memory(bytes(8)))[index]
+
+
+def test_a_pointer_has_no_length_to_go_through() -> None:
+    """The loop read up to the end of the device's memory, and the device crashed."""
+    with pytest.raises(TypeError, match=r"a pointer has no length: give the end, pointer\[:n\]"):
+        list(pointer(Memory(bytes(8))))
+
+
 def test_a_const_array_can_not_be_changed_by_a_fake() -> None:
     """It has no way back: a change would be lost."""
     there = pointer(Memory(pack("<3h", 1, -2, 3)), constant=True)
