@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from minrpc.client.array import RemoteArray, host_elements
+from minrpc.names import kind_of
 from minrpc.wire.dtypes import DataType, DTypeLike, TypeKind, to_dtype, to_numpy
 
 RANDOM: Final = "minrpc.threefry"
@@ -121,9 +122,10 @@ def fill(array: RemoteArray, value: object) -> None:
     """
     host, lanes = to_numpy(array.dtype)
     given = np.asarray(value)
-    if given.dtype.kind == "f" and host.kind in "iub":
+    kind = "i" if isinstance(value, int) else given.dtype.kind  # Of numpy, a large integer is an object.
+    if kind not in ("biu" if host.kind in "iub" else "biuf"):
         raise TypeError(f"{value!r} is no element of {array.dtype}")
-    if host.kind in "iu" and given.dtype.kind in "iu" and given.size:
+    if host.kind in "iu" and kind in "iu" and given.size:
         limits = np.iinfo(host)  # numpy wraps integers of an array, and before 2.0 Python's as well.
         if int(given.min()) < limits.min or int(given.max()) > limits.max:
             raise OverflowError(f"{value!r} is out of {array.dtype}'s range, {limits.min} to {limits.max}")
@@ -134,6 +136,7 @@ def fill(array: RemoteArray, value: object) -> None:
 
 def checksum(array: RemoteArray) -> int:
     """CRC-32 (zlib's) of the array's bytes, computed on the device."""
+    _require_array(array)
     found = array.run_on_device(CHECKSUM)
     return checksum_of(array.numpy()) if found is False else int(found)
 
@@ -150,9 +153,15 @@ def assert_equal(array: RemoteArray, expected: npt.ArrayLike, *, near: bool) -> 
 
     Raises TypeError for another dtype and ValueError for another shape.
     """
+    _require_array(array)
     elements = array.require_like(expected)
     if array.nbytes and (near or checksum(array) != checksum_of(elements)):
         np.testing.assert_array_equal(array.numpy(), elements)
+
+
+def _require_array(array: object) -> None:
+    if not isinstance(array, RemoteArray):
+        raise TypeError(f"an array of the device is expected, not {kind_of(array)}")
 
 
 def _signed(seed: int) -> int:

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 from minrpc.errors import RegisterError
 from minrpc.hardware.accesses import Access, Expected, Field, decoded
 from minrpc.hardware.effects import Effects
-from minrpc.names import did_you_mean, listed
+from minrpc.names import did_you_mean, listed, text_name
 from minrpc.program.c_types import ArrayType, CType, RecordType, flat_fields, size_of, strip
 
 _SHOWN: Final = 3
@@ -137,7 +137,7 @@ class Register:
         return following
 
     def _field(self, name: str) -> Field:
-        found = self.effects.fields.get(name)
+        found = self.effects.fields.get(text_name(name, "field"))
         if found is None:
             near = did_you_mean(name, self.effects.fields)
             hint = f"{near}?" if near else f"it has {listed(self.effects.fields, 12)}"
@@ -193,7 +193,7 @@ class Registers:
 
     def __getitem__(self, name: str) -> Register:
         """The register `name`. Raises AttributeError."""
-        found = self._registers.get(name)
+        found = self._registers.get(text_name(name, "register"))
         if found is None:
             near = did_you_mean(name, self._registers)
             hint = f"{near}?" if near else f"it has {listed(list(self._registers), 12)}"
@@ -206,8 +206,9 @@ class Registers:
         return self[name]
 
     def __setattr__(self, name: str, value: Any) -> None:  # noqa: ANN401 - any attribute
-        if name in self.__dict__.get("_registers", ()):
-            raise AttributeError(f"{self.name}.{name} is a register; its content is {name}.value")
+        others = vars(self).get("_registers", {})
+        if name in others or (others and name not in vars(self) and not hasattr(type(self), name)):
+            raise AttributeError(f"{self.name}.{self[name].name} is a register; its content is {name}.value")
         super().__setattr__(name, value)
 
     def __iter__(self) -> Iterator[str]:

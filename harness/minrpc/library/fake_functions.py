@@ -7,7 +7,8 @@ import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from operator import index as whole
+from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from minrpc.library.structs import (
     store_value,
 )
 from minrpc.library.stubs import in_memory
-from minrpc.names import listed, near_or_all
+from minrpc.names import listed, near_or_all, text_name
 from minrpc.program.c_types import (
     VOID,
     ArrayType,
@@ -51,6 +52,7 @@ _FLOAT: Final = struct.Struct("<d")
 # Text is read in pieces that do not cross a multiple of this, and so never beyond the end of memory.
 _TEXT_PIECE: Final = 32
 _TEXT_MOST: Final = 1 << 16
+_NO_LENGTH: Final = "a pointer has no length: give the end, pointer[:n]"
 _ON_DEVICE: Final = "give None, an Address, a variable or function of a library, or an array"
 _PARAMETER: Final = re.compile(r"(?P<name>[A-Za-z_]\w*)(?P<array>\[(?P<length>\w*)\])?")
 
@@ -77,6 +79,8 @@ def fake(answer: FakeAnswer, parameters: str) -> Fake:
 
     fakes={"hal_write": minrpc.fake(recorder, "fd, data[n], n")}
     """
+    if not isinstance(parameters, str):
+        raise TypeError(f"the names of the parameters are a text, not {parameters!r}")
     return Fake(answer, parameters)
 
 
@@ -119,6 +123,10 @@ class PointerArgument(Address):
             raise ValueError(f"{where}: {count} elements are written, {len(values)} are given")
         data = b"".join(store_value(self._element, where, item, self._pointers.callback) for item in values)
         self._conversation.write(self._place(at, count)[0], data)
+
+    def __iter__(self) -> NoReturn:
+        """Raises TypeError."""
+        raise TypeError(_NO_LENGTH)
 
     def text(self) -> str:
         """The text up to a zero byte. Raises ValueError if there is none in 65,536 bytes."""
@@ -163,11 +171,11 @@ _OWN: Final = frozenset(
 def _span(index: int | slice) -> tuple[int, int]:
     """The first element, and the number of elements."""
     if not isinstance(index, slice):
-        return index, 1
+        return whole(index), 1
     if index.stop is None or index.step not in (None, 1):
-        raise ValueError("a pointer has no length: give the end, pointer[:n]")
-    start = index.start or 0
-    return start, max(0, index.stop - start)
+        raise ValueError(_NO_LENGTH)
+    start = whole(index.start or 0)
+    return start, max(0, whole(index.stop) - start)
 
 
 def _text(conversation: Conversation, address: int, limit: int | None = None) -> bytes:
@@ -519,12 +527,17 @@ class Fakes:
     """The fakes of a library, each an attribute: `fakes(lib).hal_write.calls`."""
 
     def __init__(self, library: str, functions: Mapping[str, FakeFunction]) -> None:
-        self._minrpc_library = library
-        self._minrpc_functions = functions
+        vars(self).update(_minrpc_library=library, _minrpc_functions=functions)
+
+    _minrpc_library: str
+    _minrpc_functions: Mapping[str, FakeFunction]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{name!r} can't be set: fakes(lib).{name}.answer = ... sets its function")
 
     def __getitem__(self, name: str) -> FakeFunction:
         """The fake of the C function `name`. Raises AttributeError."""
-        found = self._minrpc_functions.get(name)
+        found = self._minrpc_functions.get(text_name(name, "fake"))
         if found is None:
             near = listed(near_or_all(name, self._minrpc_functions), 8)
             raise AttributeError(f"{self._minrpc_library} has no fake {name!r}; it has {near or 'none'}")

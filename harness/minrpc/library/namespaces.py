@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -58,6 +58,13 @@ class StructType:
     def size(self) -> int:
         """Size of one struct, in bytes."""
         return size_of(self.ctype)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        record = strip(self.ctype)
+        members = [field.name for field in flat_fields(record)] if isinstance(record, RecordType) else []
+        raise AttributeError(f"{self.name} is a type without {name!r}; its values have {listed(members, 8)}")
 
     def __repr__(self) -> str:
         record = strip(self.ctype)
@@ -198,6 +205,9 @@ class Variables:
 
     def __setattr__(self, name: str, value: object) -> None:
         self[name].write(value)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._minrpc_variables)
 
     def __dir__(self) -> list[str]:
         return sorted(self._minrpc_variables)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import index as whole
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ class Out(Shown):
     """
 
     def __init__(self, shape: int | tuple[int, ...]) -> None:
-        self.shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        self.shape = tuple(map(whole, (shape,) if np.isscalar(shape) else shape))  # type: ignore[arg-type]
         if any(count < 0 for count in self.shape):
             raise ValueError(f"{self!r}: a number of elements is not negative")
         self.array: np.ndarray[Any, np.dtype[Any]] | list[Address | None] | Address | None = None

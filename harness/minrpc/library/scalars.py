@@ -7,7 +7,7 @@ Errors name the place by `where`, such as "fir_q15: taps", the expected type, an
 from __future__ import annotations
 
 import struct
-from enum import IntEnum
+from enum import EnumType, IntEnum
 from functools import lru_cache
 from typing import Any, Final, NoReturn
 
@@ -99,7 +99,27 @@ def wrong(where: str, ctype: CType, value: object, reason: str = "") -> TypeErro
     return TypeError(f"{where}: expected {declaration(ctype)}, got {describe(value)}{because}")
 
 
-class Constant(IntEnum):
+class _Constants(EnumType):
+    """An enum that names its constants where one is asked for that it lacks."""
+
+    def __getitem__(cls, name: str) -> Any:  # noqa: ANN401 - as typeshed has it
+        found = cls.__members__.get(name)
+        if found is None:
+            raise KeyError(
+                f"enum {cls.__name__} has no constant {name!r}; it has {listed(cls.__members__, 8)}"
+            )
+        return found
+
+    def __getattr__(cls, name: str) -> Any:  # noqa: ANN401 - a constant
+        if name.startswith("__") and name not in cls.__members__:
+            raise AttributeError(name)
+        try:
+            return cls[name]
+        except KeyError as error:
+            raise AttributeError(error.args[0]) from None
+
+
+class Constant(IntEnum, metaclass=_Constants):
     """A constant of a C enum."""
 
 

@@ -87,8 +87,8 @@ class Relayout:
         target = self._opened.target.changed(**given)
         if stack is None:
             return target
-        if stack < 1:
-            raise ValueError(f"a stack of {stack} bytes: the size must be above 0")
+        if not isinstance(stack, int) or stack < 1:
+            raise ValueError(f"a stack of {stack!r} bytes: the size must be above 0, a whole number")
         option = _STACK.get(target.platform.port)
         if option is None:
             raise ConfigurationError(

@@ -130,7 +130,10 @@ def test_only_who_has_the_token_is_served(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        (["--bind", "0.0.0.0"], "other machines may reach it"),
+        *[
+            (["--bind", a], "other machines may reach it")
+            for a in ("0.0.0.0", "192.168.0.1", "localhost.lan")
+        ],
         (["--token-file", "/dev/null"], "has no word of 16 or more letters"),
         (["--token-file", "/none"], "/none can't be read"),
     ],
@@ -141,15 +144,18 @@ def test_who_may_connect_is_said(options: list[str], text: str, capsys: pytest.C
 
 
 def test_where_the_kernel_forbids_the_sandbox_unsafe_is_said(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """For the loopback, too; the first line then says the consequence. Nothing is served."""
+    """For the loopback, and for clients with a token, too; the first line then says the consequence. Nothing
+    is served."""
     monkeypatch.setattr(wall, "why_not", lambda: "bwrap: No permissions to create new namespace")
     command = ["serve", "--tvm-port", "70000"]
-    assert main(command) == 2
-    message = capsys.readouterr().err
-    assert "can't be kept in a sandbox here: bwrap: No permissions to create new namespace" in message
-    assert "or say --unsafe: clients run code as you do" in message
+    (tmp_path / "token").write_text("0123456789abcdef")
+    for token in ([], ["--token-file", str(tmp_path / "token")]):
+        assert main([*command, *token]) == 2
+        message = capsys.readouterr().err
+        assert "can't be kept in a sandbox here: bwrap: No permissions to create new namespace" in message
+        assert "or say --unsafe: clients run code as you do" in message
     assert main([*command, "--unsafe"]) == 2
     said = capsys.readouterr()
     assert said.out.startswith("UNSAFE: a client can read and change all that ")
@@ -257,6 +263,8 @@ def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
         ([], "serve takes one of --pty, --tvm-port and --pipe"),
         (["--pty", "/tmp/x", "--tvm-port", "0"], "serve takes one of --pty"),
         (["--pty", "/tmp/x", "--tracker", "a:1"], "--tracker is for --tvm-port"),
+        (["--pty", "/tmp/x", "--unsafe"], "--unsafe is for --tvm-port"),
+        (["--pipe", "/tmp/x", "--token-file", "/tmp/y"], "--token-file is for --tvm-port"),
         (
             ["--unsafe", "--tvm-port", "0", "--tracker", "nowhere"],
             "--tracker nowhere: HOST:PORT was expected",

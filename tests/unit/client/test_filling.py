@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 from zlib import crc32
 
 import numpy as np
@@ -159,6 +159,38 @@ def test_full_of_one_value(bench: Bench, dtype: str, value: object, expected: np
     found = bench.device.full((2, 3), value, dtype).numpy()
     assert found.dtype == expected.dtype
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "told"),
+    [
+        ("int32", "a", "'a' is no element of int32"),
+        ("float32", "7", "'7' is no element of float32"),
+        ("int32", None, "None is no element of int32"),
+        ("float32", 1j, "1j is no element of float32"),
+        ("bool", 0.5, "0.5 is no element of bool"),
+    ],
+)
+def test_no_array_is_full_of_another_kind_of_value(
+    bench: Bench, dtype: str, value: object, told: str
+) -> None:
+    with pytest.raises(TypeError, match=told):
+        bench.device.full((2,), value, dtype)
+
+
+def test_a_number_of_any_size_is_told_to_be_out_of_range(bench: Bench) -> None:
+    for value in (1 << 31, 1 << 70, -1 << 70):
+        with pytest.raises(
+            OverflowError, match=f"{value} is out of int32's range, -2147483648 to 2147483647"
+        ):
+            bench.device.full((2,), value, "int32")
+    assert bench.device.full((), 1 << 70, "float64").numpy() == 2.0**70
+
+
+def test_only_an_array_of_the_device_has_a_checksum_there(bench: Bench) -> None:
+    for refused in (bench.device.checksum, lambda item: bench.device.assert_equal(item, 3)):
+        with pytest.raises(TypeError, match="an array of the device is expected, not an int"):
+            refused(cast(Any, 3))
 
 
 def test_a_device_that_has_them_gets_the_seed_as_64_signed_bits(bench: Bench) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from minrpc.errors import RegisterError
@@ -47,6 +48,12 @@ def test_fields_are_numbers_and_can_be_set() -> None:
         usart.CR1.M = 4
     with pytest.raises(AttributeError, match=r"USART1.CR1 is a register; its content is CR1.value"):
         usart.CR1 = 5
+    with pytest.raises(AttributeError, match="USART1 has no register 'CRR'; did you mean"):
+        usart.CRR = 5
+    items: Any
+    for items, kind in ((usart, "register"), (usart.CR1, "field")):
+        with pytest.raises(TypeError, match=f"a {kind}'s name is a text, not 0"):
+            items[0]
 
 
 def test_rights_are_those_of_registers_and_fields() -> None:

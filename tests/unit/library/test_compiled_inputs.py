@@ -193,7 +193,10 @@ def test_same_size_and_time_but_other_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("source", ['#define VALUE __TIME__ ".."\n' + _FORM, has("(NAME)")])
-def test_what_no_list_can_tell_is_compiled_again(tmp_path: Path, source: str) -> None:
+def test_what_no_list_can_tell_is_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    monkeypatch.setattr("minrpc.firmware.identity._YOUNG_NS", 0)
     write(tmp_path, {"a.c": "#define NAME <k.h>\n" + source.replace("(NAME)", "NAME")})
     toolset = Toolset("gcc", ("-O1",), (), Path(sys.executable))
     sources = Sources.of(tmp_path / "a.c")
@@ -210,6 +213,38 @@ def test_the_environment_of_the_compiler_counts(tmp_path: Path, monkeypatch: pyt
         monkeypatch.setenv("CPATH", str(tmp_path / place))
         found.append(probe())
     assert found == ["old", "new", "old"]
+
+
+def test_the_compiler_is_the_first_of_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    others = {
+        f"{text}/gcc": _OTHER.format(value=text).replace("gcc", str(shutil.which("gcc")))
+        for text in ("old", "new")
+    }
+    probe = made(tmp_path, Case(_FORM, "", "", others, {}))
+    found, path = [], os.environ["PATH"]
+    for place in ("old", "new", "old"):
+        monkeypatch.setenv("PATH", f"{tmp_path / place}:{path}")
+        found.append(probe())
+    assert found == ["old", "new", "old"]
+
+
+def test_a_header_that_changes_while_the_compiler_runs(tmp_path: Path) -> None:
+    """The object is of the old header, and the list of inputs would have the new one."""
+    compiler = "#!/bin/sh\ngcc \"$@\" && cp '{at}/later.h' '{at}/k.h'\n"
+    files = {"cc": compiler, "k.h": value("old"), "later.h": value("new")}
+    probe = made(tmp_path, Case(_QUOTED, "", "", files, {}, compiler="{at}/cc"))
+    assert [probe(), probe()] == ["old", "new"]
+
+
+def test_a_library_that_is_only_linked_counts(tmp_path: Path) -> None:
+    write(tmp_path, {"a.c": "int f(void) { return 1; }\n"})
+    toolset = Toolset("gcc", ("-O1",), (), Path(sys.executable))
+    keys = []
+    for text in ("int g = 1;", "int g = 2;", "int g = 1;"):
+        command = ["gcc", "-xc", "-", "-c", "-o", str(tmp_path / "b.o")]
+        subprocess.run(command, input=text, text=True, check=True)
+        keys.append(compile_sources(Sources.of(tmp_path / "a.c", libraries=tmp_path / "b.o"), toolset).key)
+    assert keys[0] == keys[2] != keys[1]
 
 
 def test_a_header_below_a_header_of_declare(tmp_path: Path) -> None:

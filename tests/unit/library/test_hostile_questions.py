@@ -47,6 +47,31 @@ def test_a_question_is_whole_words(data: bytes) -> None:
         conversation(data)
 
 
+def test_the_calls_time_goes_on_while_python_answers() -> None:
+    """Also while a function in Python calls C, which calls another."""
+    link, limits = Mock(generation=1, left_s=5.0), []
+    replies = iter([question(WORD), question(pack("<qiiq", 0, 0, 0, 42)), question(WORD)])
+
+    def request(_packet: bytes, _stage: str, limit_s: float, **_: object) -> bytes:
+        limits.append(limit_s)
+        link.left_s = limit_s - 1.0
+        return next(replies)
+
+    link.request = request
+    outer = Conversation(link, question(WORD), "call f", {7: Mock(respond=Mock(return_value=0))})
+    assert outer.call("g", 0x100, ()) == 42
+    assert outer.read(8, 8) == WORD
+    assert limits == [5.0, 4.0, 3.0]
+
+
+def test_an_exception_reaches_the_device_after_the_calls_time() -> None:
+    link = Mock(generation=1, left_s=0.0)
+    asked = Conversation(link, question(WORD), "call f", {7: Mock(respond=Mock(side_effect=OSError("no")))})
+    with pytest.raises(OSError, match="no"):
+        asked.answer(timed=False)
+    assert link.request.call_args.args[2] == 1.0
+
+
 @pytest.mark.parametrize("came", [b"", b"12345", b"1234567890"])
 def test_memory_of_another_size_than_asked_for(came: bytes) -> None:
     asked = conversation(WORD, came, b"12345678")
@@ -106,6 +131,18 @@ def test_a_pointer_refuses_another_count_and_a_const_target() -> None:
     with pytest.raises(TypeError, match="points to const"):
         pointer(memory, constant=True)[0] = 3
     assert memory.content == pack("<2h", 1, 2)
+
+
+@pytest.mark.parametrize("index", [1.5, "a", slice(0, 1.5)])
+def test_a_pointers_index_is_a_whole_number(index: Any) -> None:  # noqa: ANN401 - no index
+    with pytest.raises(TypeError, match="object cannot be interpreted as an integer"):
+        pointer(Memory(bytes(8)))[index]
+
+
+def test_a_pointer_has_no_length_to_go_through() -> None:
+    """The loop read up to the end of the device's memory, and the device crashed."""
+    with pytest.raises(TypeError, match=r"a pointer has no length: give the end, pointer\[:n\]"):
+        list(pointer(Memory(bytes(8))))
 
 
 def test_a_const_array_can_not_be_changed_by_a_fake() -> None:

@@ -212,6 +212,13 @@ def test_a_pointer_that_is_written_is_an_address_for_other_functions(library: Ho
     assert library.call("two", out(2)) == (4, [None, handle])
 
 
+def test_a_number_of_elements_is_a_whole_number() -> None:
+    assert out(np.int64(3)).shape == out((np.int8(3),)).shape == (3,)  # type: ignore[arg-type]
+    for wrong in ("a", 1.5, None):
+        with pytest.raises(TypeError):
+            out(wrong)  # type: ignore[arg-type]
+
+
 def test_an_older_dwarf_gives_bit_fields_the_same_places(tmp_path: Path) -> None:
     source = SOURCE.replace("length : 12; int value;", "length : 12; int value, more[3];")
     older = HostLibrary(source, tmp_path, ("-O1", "-gdwarf-3", "-gstrict-dwarf"))

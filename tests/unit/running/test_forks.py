@@ -23,7 +23,8 @@ with open_device(sys.argv[1]) as device:
                 try:
                     use()
                 except LinkClosedError as error:
-                    print(error.message, error.next_step, flush=True)
+                    told = error.message.replace(f" {os.getppid()},", " of its parent,")
+                    print(told, error.next_step, flush=True)
                     sys.exit(5)
             elif use:
                 del x
@@ -45,7 +46,7 @@ def test_a_fork_leaves_the_device_to_its_process() -> None:
     assert last == "right"
     assert len(errors) == 3
     for error in errors:
-        assert "and this one is its fork open a device in this process" in error
+        assert "process of its parent, and this one is its fork open a device in this process" in error
 
 
 IN_A_FAKE = """

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
+from unittest.mock import Mock
 
 import pytest
 from minrpc import (
@@ -330,6 +331,21 @@ def test_an_emulator_that_ended_is_started_again(bare: Firmware, link: Link) -> 
         assert counters.descriptors == (-1,)
 
 
+def test_what_is_told_of_a_process_is_the_last_ones(posix: Firmware) -> None:
+    """Its memory, its processor time, its end."""
+    with start(posix) as device:
+        for _ in range(2):
+            hear(device)
+            assert device.process is not None
+            first = int(Path(f"/proc/{device.process.pid}/maps").read_text().partition("-")[0], 16)
+            assert device.peek(first, 4) == b"\x7fELF"
+            assert device.clock.sample().cpu_s > 0
+            device.process.send_signal(signal.SIGABRT)
+            ended = device.diagnose(LinkClosedError("it closed", stage="call f"))
+            assert not any("earlier request" in line for line in ended.details)
+            assert device.start_again()
+
+
 def test_a_qemu_that_does_not_start_again_is_told(bare: Firmware, monkeypatch: pytest.MonkeyPatch) -> None:
     with start(bare) as device:
         assert device.process is not None
@@ -345,13 +361,22 @@ def test_a_qemu_that_does_not_start_again_is_told(bare: Firmware, monkeypatch: p
 def test_a_board_that_hangs_is_reset_once_and_may_have_a_new_link(monkeypatch: pytest.MonkeyPatch) -> None:
     (before, _), (after, _) = memory_pair(), memory_pair()
     target = Target.named(serial_port="/dev/null", reset_command="true")
-    monkeypatch.setattr("minrpc.running.device.reset_board", lambda *_: after)
+    monkeypatch.setattr("minrpc.running.device.reset_board", Mock(side_effect=[after]))
     with RunningDevice("desk", target, before, WallClock(), "board") as device:
         deadline = Deadline("session", PATIENCE_S)
         assert device.link_for_session(deadline) is None
         assert device.start_again() == "the board is reset before the next session"
         assert device.link_for_session(deadline) is after
         assert device.link_for_session(deadline) is None
+
+
+def test_a_fork_frees_no_board() -> None:
+    """The lock of a board is one of the process and its forks."""
+    lease, target = Mock(), Target.named(serial_port="/dev/null")
+    device = RunningDevice("desk", target, memory_pair()[0], WallClock(), "board", lease=lease)
+    device.leave_to(os.getppid())
+    device.stop()
+    lease.release.assert_not_called()
 
 
 def command_line(device: RunningDevice) -> list[str]:

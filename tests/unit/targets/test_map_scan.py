@@ -76,6 +76,18 @@ def test_another_board_at_a_numbered_port_is_not_the_board_of_the_entry() -> Non
     assert result.text.startswith("# The rack")
 
 
+def test_an_entry_without_ids_has_the_board_that_its_port_has_now() -> None:
+    one = "- {id: unknown, platform: x, serial: /dev/ttyACM0, connected: true, product: STLINK-V3}\n"
+    assert rescan(one, port(0, "0099")).text == one
+
+
+def test_of_two_boards_with_one_id_the_product_decides() -> None:
+    """Some makers give all of their boards one serial number."""
+    one = "- {id: A, platform: x, serial: /dev/ttyACM9, connected: true, product: STLINK-V3}\n"
+    result = rescan(one, port(1, "A", product="J-Link"), port(2, "A", "1-2:1.0"))
+    assert result.text.startswith(one.replace("ACM9", "ACM2"))
+
+
 TWO = """
 - {id: A, platform: x, serial: /dev/ttyACM9, connected: true, product: STLINK-V3, runner: openocd}
 - {id: A, platform: y, serial: /dev/ttyACM9, connected: true, product: STLINK-V3, runner: openocd}
@@ -156,8 +168,12 @@ def test_each_way_to_write_a_map(text: str) -> None:
             "[{id: A, serial: /dev/x, connected: true}] # why\n",
             "[{id: A, serial: /dev/ttyACM1, connected: true}] # why\n",
         ),
+        (
+            "- id: A # why\n  serial:\n  connected: true\n",
+            "- id: A # why\n  serial: /dev/ttyACM1\n  connected: true\n",
+        ),
     ],
-    ids=["CRLF", "folded", "flow"],
+    ids=["CRLF", "folded", "flow", "empty"],
 )
 def test_a_text_is_changed_in_its_places(text: str, expected: str) -> None:
     result = rescan(text, port(1, "A"))
