@@ -12,7 +12,7 @@ import pytest
 from minrpc import DialectError, StructValue
 from minrpc.client.conversation import Conversation
 from minrpc.library import FakeFunction
-from minrpc.library.fake_functions import PointerArgument, _Pointers
+from minrpc.library.fake_functions import PointerArgument, _Pointers, _text
 from minrpc.program.c_types import (
     CType,
     Field,
@@ -181,6 +181,27 @@ def test_a_const_struct_that_a_fake_changes_is_an_error() -> None:
     fake.answer = lambda read, written: setattr(written, "x", read.y)
     fake.respond(asked, memoryview(pack("<3Q", 0x100, 0x108, 0)))
     assert memory.content == pack("<4i", 1, 2, 2, 9)
+
+
+def test_a_text_is_read_up_to_its_end_and_no_further() -> None:
+    """In pieces that end where memory may end: at multiples of 32 bytes."""
+    asked = Mock(read=Mock(side_effect=Memory(b"x" * 40 + b"\0y").read))
+    assert _text(asked, 0x101) == b"x" * 39
+    assert _text(asked, 0x101, 35) == b"x" * 35
+    assert [each.args for each in asked.read.call_args_list] == 2 * [(0x101, 31), (0x120, 32)]
+
+
+def test_an_address_has_no_sign_and_a_length_is_none_below_0() -> None:
+    pointer = Pointer(Scalar("short", 2, "int", True), 4)
+    parameters = Parameter("x", pointer), Parameter("n", Scalar("int", 4, "int", True))
+    declared = FunctionDeclaration("f", "f", FunctionType(Void(), parameters))
+    fake = FakeFunction(declared, lambda *_: None)
+    fake.respond(Mock(), memoryview(pack("<3q", -(1 << 31), -1, 0)))
+    assert fake.calls == [(1 << 31, -1)]
+    with pytest.raises(ValueError, match="C gave -1 as the length of an array"):
+        FakeFunction(declared, lambda *_: None, "x[n], n").respond(
+            Mock(), memoryview(pack("<3q", 256, -1, 0))
+        )
 
 
 def test_the_elements_that_a_fake_changed_are_written_alone() -> None:

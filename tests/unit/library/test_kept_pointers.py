@@ -87,6 +87,7 @@ def test_objects_come_and_go() -> None:
     kept = looked_at(memory)
     memory[100:104] = BASE.to_bytes(4, "little")
     kept.add("placed", WORD, 100)
+    kept.add("unaligned", WORD, 98)  # It can't be read with the others.
     with pytest.raises(GuardError, match="in placed:"):
         require(kept)
     kept.remove(100)

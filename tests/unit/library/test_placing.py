@@ -65,6 +65,12 @@ int add(const struct token *a, struct token *b) { b->value += 3; return a->value
 int sum(struct token t, struct token *b) { b->value += 4; return t.value; }
 struct wide_pair { short x[300]; };
 struct wide_pair doubled(const short *x, short *y) { (void)x; *y = 1; return (struct wide_pair){{2}}; }
+void hold_at(struct holder *h, short *p, const short *part, int at) { (void)part; h->p = p + at; }
+void leave(struct holder *h, short *p) { (void)h; (void)p; }
+void drop(struct holder *h) { h->p = 0; }
+struct rows { struct token t[3]; int n; };
+int within(struct rows *r, struct token *t) { t[1].value = 7; return r->t[1].value; }
+void unlike(int *a, short *b) { *a = *b = 1; }
 void merge(short *z, const short *x, short *y) { (void)x; *z = *y; }
 void turn(int *const *p) { *(int **)p = 0; }
 """
@@ -190,6 +196,7 @@ def test_bytes_behind_the_constants_come_back_over_a_link(library: HostLibrary) 
                 take()
     assert (y == 256 + 1).all()
     assert (z == 256 + 1).all()
+    assert plan_call(library.functions["merge"], (x[5:6], x, y), 8).frame.comes_back(cheap=False)[0] == 0
 
 
 def test_a_copy_on_the_device_has_any_places_and_size(library: HostLibrary) -> None:
@@ -362,6 +369,42 @@ def test_a_pointer_to_an_empty_array_is_that_array(library: HostLibrary) -> None
     holder, empty = library.struct("holder"), np.zeros(0, np.int16)
     library.call("hold", holder, empty)
     assert holder.p is empty
+
+
+def test_a_pointer_of_a_struct_keeps_its_array_until_c_sets_it(library: HostLibrary) -> None:
+    whole = np.arange(4, dtype=np.int16)
+    part = whole[:3]
+    holder = library.struct("holder", p=part)
+    library.call("leave", holder, whole)
+    assert holder.p is part
+    holder.p = None
+    library.call("hold", holder, part)
+    assert holder.p is part
+    # The largest array that begins there, else the smallest that has the element.
+    for at, due in enumerate((whole, whole[1:2], whole[2:], whole[3:], whole[4:])):
+        holder.p = None
+        library.call("hold_at", holder, whole, whole[:2], at)
+        np.testing.assert_array_equal(holder.p, due)
+    library.call("drop", holder)
+    assert holder.p is None
+
+
+def test_an_array_of_structs_beside_its_struct(library: HostLibrary) -> None:
+    rows = library.struct("rows")
+    assert library.call("within", rows, rows.t) == 7
+    assert [token.value for token in rows.t] == [0, 7, 0]
+
+
+def test_what_c_may_write_can_be_written(library: HostLibrary) -> None:
+    fixed, x = np.zeros(2, np.int16), np.ones(2, np.int16)
+    fixed.flags.writeable = False
+    library.call("copy", fixed, x, 2)
+    assert x.tolist() == [0, 0]
+    with pytest.raises(TypeError, match="the function may write to it, and it is read-only: pass a copy"):
+        library.call("copy", x, fixed, 2)
+    both = out(2)
+    with pytest.raises(TypeError, match=r"unlike: b: .*it is a \(int32\[2\]\), too"):
+        library.call("unlike", both, both)
 
 
 def test_an_address_is_a_whole_number() -> None:

@@ -109,7 +109,10 @@ def test_parts_of_an_array_that_only_touch_are_arrays_like_others(library: HostL
     whole = np.arange(8, dtype=np.int16)
     for x, y in ((whole[:4], whole[4:]), (whole[4:], whole[:4])):
         args = (x, y, 4, 1.0)
-        assert repeated(library, "scale").layout(args, partial(plan_of, library, "scale", args)) is not None
+        known = repeated(library, "scale")
+        plans = [partial(plan_call, library.functions["scale"], args, 8, guard=guard) for guard in (8, 64)]
+        found = [known.layout(args, plan, guard) for plan, guard in zip(plans, (8, 64), strict=True)]
+        assert [layout and len(layout.template) for layout in found] == [plan().frame.size for plan in plans]
 
 
 def test_void_and_char_take_what_a_plan_takes(library: HostLibrary) -> None:

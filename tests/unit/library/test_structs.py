@@ -20,6 +20,7 @@ from minrpc.library.structs import (
     load_value,
     make_struct,
     record_of,
+    replace_bytes,
     storage_of,
     store_value,
 )
@@ -164,6 +165,23 @@ def test_a_struct_inside_is_copied_with_its_own_pointers_alone() -> None:
     assert target(other, "b") is y
     other.a = made.b
     assert target(other, "a") is y
+
+
+def test_a_pointer_of_a_union_has_the_type_of_what_was_assigned_last() -> None:
+    fields = Field("i", Pointer(INT, 8), 0), Field("u", Pointer(UNSIGNED, 8), 0)
+    either = compound("either", 8, *fields, kind="union")
+    made = make_struct(compound("holder", 8, Field("e", either, 0)), "holder", {})
+    made.e.u = np.zeros(1, np.uint32)
+    made.e = make_struct(either, "either", {"i": np.zeros(1, np.int32)})
+    assert storage_of(made)[0].given == {0: fields[0].type}
+
+
+def test_bytes_that_the_device_left_keep_their_pointers() -> None:
+    made, x, y = pointed()
+    replace_bytes(storage_of(made)[0], 0, bytes(16))
+    assert (made.a.p is x, made.b.p is y) == (True, True)
+    replace_bytes(storage_of(made)[0], 8, b"\1" + bytes(7))
+    assert (made.a.p is x, made.b.p) == (True, 1)
 
 
 def pairs(first: int) -> StructValue:
