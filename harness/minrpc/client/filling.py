@@ -122,7 +122,7 @@ def fill(array: RemoteArray, value: object) -> None:
     """
     host, lanes = to_numpy(array.dtype)
     given = np.asarray(value)
-    kind = "i" if isinstance(value, int) else given.dtype.kind  # Of numpy, a large integer is an object.
+    kind = "i" if isinstance(value, int) else given.dtype.kind  # A large integer is an object in numpy.
     if kind not in ("biu" if host.kind in "iub" else "biuf"):
         raise TypeError(f"{value!r} is no element of {array.dtype}")
     if host.kind in "iu" and kind in "iu" and given.size:

@@ -48,7 +48,7 @@ def test_a_question_is_whole_words(data: bytes) -> None:
 
 
 def test_the_calls_time_goes_on_while_python_answers() -> None:
-    """Also while a function in Python calls C, which calls another."""
+    """Its limit is one for all questions, and for those of a function that Python calls meanwhile."""
     link, limits = Mock(generation=1, left_s=5.0), []
     replies = iter([question(WORD), question(pack("<qiiq", 0, 0, 0, 42)), question(WORD)])
 
