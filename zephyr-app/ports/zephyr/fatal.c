@@ -107,10 +107,13 @@ static uintptr_t fault_address(unsigned int reason)
 #endif
 }
 
-/* Names of two values: the names of a RISC-V's registers, and the names on other processors. */
+/* Names of two values: the names of registers, and the names on other processors. */
 #if defined(CONFIG_RISCV)
 #define LINK  "ra"
 #define CAUSE "mcause"
+#elif defined(CONFIG_CPU_CORTEX_M)
+#define LINK  "lr"
+#define CAUSE "control"
 #else
 #define LINK  "lr"
 #define CAUSE "code"
@@ -129,7 +132,10 @@ static uintptr_t link_register(const struct arch_esf *esf)
 #endif
 }
 
-/* Further information of the processor: a RISC-V gives it for all exceptions, an x86 for some. */
+/*
+ * Further information of the processor: a RISC-V gives it for all exceptions, an x86 for some. An
+ * Arm tells whether the faulting code had left the privileged mode.
+ */
 static unsigned int error_code(const struct arch_esf *esf)
 {
 #if defined(CONFIG_X86) && !defined(CONFIG_X86_64)
@@ -137,6 +143,9 @@ static unsigned int error_code(const struct arch_esf *esf)
 #elif defined(CONFIG_RISCV)
 	ARG_UNUSED(esf);
 	return (unsigned int)(csr_read(mcause) & CONFIG_RISCV_MCAUSE_EXCEPTION_MASK);
+#elif defined(CONFIG_CPU_CORTEX_M)
+	ARG_UNUSED(esf);
+	return __get_CONTROL();
 #else
 	ARG_UNUSED(esf);
 	return 0U;
