@@ -63,7 +63,7 @@ extern __attribute__((noreturn)) void minrpc_escape_client(void);
 static void put_code(piece *place, uint32_t code);
 static void pend(void);
 
-/* What holds interrupts back and outlives a handler: bit 0 PRIMASK, bits 8 to 15 BASEPRI. */
+/* Masks that outlive a handler: bit 0 PRIMASK, bits 8 to 15 BASEPRI. */
 static uint32_t masks(void)
 {
 	uint32_t primask = 0U, basepri = 0U;
