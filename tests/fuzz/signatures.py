@@ -587,7 +587,8 @@ class Call:
             count += self.random.randint(0, 2)
         if isinstance(kind, Record) and kind.is_flexible:
             tail = self.random.randint(0, 3)
-            self._lines.append(f"static _Alignas(64) char {c}_[sizeof({kind.c}) + 512];")
+            element = f"sizeof((({kind.c} *)0)->{kind.members[-1].name}[0])"
+            self._lines.append(f"static _Alignas(64) char {c}_[sizeof({kind.c}) + {tail} * {element}];")
             self._lines.append(f"{declared(Pointer(kind, 1, False), c)} = (void *){c}_;\n{c}->n = {tail};")
             h = self.random.getrandbits(32)
             self._lines.append(f"h = make_{kind.name}({h}u, {c});")
