@@ -620,11 +620,13 @@ def _store_pointer(
         type(value) is int and isinstance(strip(pointer.target), Void)
     ):
         raise wrong(where, ctype, value, "give minrpc.Address(...), or an object")
-    number = value if isinstance(value, int) and getattr(value, "lent", None) is None else 0
+    # An address into another call's memory is looked at in each call that is given the struct.
+    is_number = isinstance(value, int) and getattr(value, "lent", None) is None
+    number = int(value) if isinstance(value, int) and is_number else 0
     if not 0 <= number < 1 << (8 * pointer.size):
         raise ValueError(f"{where}: 0x{number:x} is no address of {8 * pointer.size} bits")
     _put(storage, at, number.to_bytes(pointer.size, "little"))
-    if value is not None and not number:
+    if value is not None and not is_number:
         storage.references[at] = value
         storage.given[at] = pointer
 

@@ -441,6 +441,13 @@ def test_a_pointer_is_no_number_except_for_void() -> None:
     assert store_value(Pointer(Void(), 8), "p", 5) == store_value(Pointer(INT, 8), "p", Address(5))
 
 
+def test_a_null_pointer_is_none_however_it_is_given() -> None:
+    record = RecordType("struct", "any", 8, complete=True, fields=(Field("p", Pointer(Void(), 8), 0),))
+    for null in (0, Address(0), None):
+        assert make_struct(record, "any", {"p": null}).p is None
+        assert store_value(Pointer(Void(), 8), "p", null) == bytes(8)
+
+
 def test_an_address_has_no_members() -> None:
     """`pointer.x = 5` was lost."""
     found: Any = Address(0x1000, Pointer(ONE, 8))
