@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-import fcntl
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from os import environ
 from pathlib import Path
 from typing import Final
 
 import pytest
 from minrpc import PLATFORMS, Firmware, Platform, Target, build as build_firmware, lacking
+from minrpc.firmware.cache import locked
 from minrpc.program import read_program
 
 _NETWORK_S: Final = 600
@@ -59,19 +58,11 @@ def build(source: Path, directory: Path, *options: str, env: Mapping[str, str] |
     Files of an earlier run in the directory are brought up to date. If two runs use it at once, the second
     waits.
     """
-    with alone(directory):
+    with locked(directory / "lock"):
         _forget_another_place(directory / "CMakeCache.txt")
         _run(["cmake", "-G", "Ninja", "-S", str(source), "-B", str(directory), *options], env)
         _run(["cmake", "--build", str(directory), "--parallel", "2"], env)
     return directory / "bin"
-
-
-@contextmanager
-def alone(directory: Path) -> Iterator[None]:
-    """Context of one who fills a directory: others wait until it ends."""
-    with directory.with_name(f"{directory.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def of_another_build(elf: Path, copy: Path) -> Path:

@@ -19,8 +19,9 @@ from typing import Any, Final
 
 import pytest
 from minrpc import Address, CFunctions, Device, HarnessError, Placed, place, read, types, write
+from minrpc.firmware.cache import locked
 
-from tests.native import alone, run_or_skip
+from tests.native import run_or_skip
 
 # Packages are downloaded, from the network.
 pytestmark = pytest.mark.slow
@@ -36,7 +37,7 @@ TEXT = bytes(range(256)) * 3
 def package(native_build: Callable[[str], Path]) -> Path:
     """A directory with the client, importable, and `littlefs`, the sources."""
     directory = native_build(f"littlefs-{sys.version_info.major}.{sys.version_info.minor}")
-    with alone(directory):
+    with locked(directory / "lock"):
         if not (directory / "whole").exists():
             _fetch(directory)
             (directory / "whole").touch()

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 from minrpc import MissingError
 from minrpc.firmware import find_workspace, firmware_root
+from minrpc.firmware.cache import locked
 
-from tests.native import alone, run_or_skip
+from tests.native import run_or_skip
 
 # Environments are made, from the network.
 pytestmark = pytest.mark.slow
@@ -38,7 +39,7 @@ def environment(native_build: Callable[[str], Path]) -> Callable[..., Path]:
     def make(name: str, *packages: str) -> Path:
         directory = native_build(f"plugins-{name}-{sys.version_info.major}.{sys.version_info.minor}")
         python, whole = directory / "bin" / "python", directory / "whole"
-        with alone(directory):
+        with locked(directory.with_name(f"{directory.name}.lock")):
             if not whole.exists():
                 shutil.rmtree(directory, ignore_errors=True)
                 run_or_skip(sys.executable, "-m", "venv", str(directory))
