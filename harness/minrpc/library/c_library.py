@@ -475,11 +475,11 @@ class CLibrary:
         an address."""
         if isinstance(address, InMemory):
             address = address.address
-        number = Address(address)
+        number = int(Address(address))
         if isinstance(address, Address) and address.lent is not None:
             address.lent.require(self.name, None, waiting=self._session.rpc.conversation is not None)
         require_fits(self.name, self.facts.pointer_size, number, size)
-        return int(number)
+        return number
 
     def _copier(self) -> RemoteFunction:
         """The function that copies bytes between any addresses of the device."""

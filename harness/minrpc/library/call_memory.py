@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 from zlib import crc32
 
@@ -30,7 +30,7 @@ _ALIGNMENT: Final = 64
 BYTES: Final = to_dtype("uint8")
 
 
-class _Room:
+class _Growing:
     """A memory block on the device that grows."""
 
     def __init__(self, session: Session, least: int) -> None:
@@ -61,8 +61,8 @@ class CallMemory:
     def __init__(self, session: Session, kept: KeptPointers | None = None) -> None:
         """kept: finds pointers to a call's arguments that stay behind; None: they are not looked for."""
         self._session = session
-        self._room = _Room(session, _LEAST)
-        self._window = _Room(session, _ALIGNMENT)
+        self._room = _Growing(session, _LEAST)
+        self._window = _Growing(session, _ALIGNMENT)
         self._lent: Lent | None = None
         self.kept = kept
         self.check = check_of(session)
@@ -98,14 +98,17 @@ class CallMemory:
             self.kept.require(plan.function.name, base, plan.frame.size, lambda: plan.frame)
         got = plan.finish(result)
         if self.kept is not None:
-            self._lent = Lent(self, plan.function.name)
-            _lend(self._lent, got, base, plan.frame.size)
+            self._lent = _lend(self, plan, got, base)
         return got
 
-    def _require(self, plan: CallPlan) -> None:
-        """Raise GuardError for a pointer into memory that was used again, or that this call uses itself."""
+    def _require(self, plan: CallPlan, *, waiting: bool = False) -> None:
+        """Raise GuardError for a pointer into memory that was used again, or that this call uses itself.
+
+        waiting: as for `Lent.require`; the call's frame is on the stack then.
+        """
+        user = self if plan.frame.size and not waiting else None
         for lent in plan.frame.lent:
-            lent.require(plan.function.name, self if plan.frame.size else None, waiting=False)
+            lent.require(plan.function.name, user, waiting=waiting)
 
     def run_again(
         self, packed: RemoteFunction, layout: FrameLayout, args: Sequence[Any], plan: Callable[[], CallPlan]
@@ -182,13 +185,12 @@ class CallMemory:
 
         thunk: the address of the function's thunk.
         """
+        self._require(plan, waiting=True)
         size = plan.frame.size
         room = waiting.reserve(size + _ALIGNMENT) if size else 0
         base = -(-room // _ALIGNMENT) * _ALIGNMENT
         for offset, data in plan.frame.image(base):
             waiting.write(base + offset, data)
-        for lent in plan.frame.lent:
-            lent.require(plan.function.name, None, waiting=True)
         result = waiting.call(plan.function.name, thunk, plan.arguments(base))
         if size:
             plan.frame.take(memoryview(waiting.read(base, size)), 0, base, plan.function.name)
@@ -196,7 +198,7 @@ class CallMemory:
             if storage.place is not None:
                 replace_bytes(storage, 0, waiting.read(storage.place.address, len(storage.data)))
         got = plan.finish(result)
-        _lend(Lent(None, plan.function.name), got, base, size)
+        _lend(None, plan, got, base)
         return got
 
     def free(self) -> None:
@@ -218,13 +220,26 @@ class CallMemory:
         return self._room.address(size)
 
 
-def _lend(lent: Lent, got: object, base: int, size: int) -> None:
-    """Note each pointer into a call's arguments that it gives: the result, and those of `out()`."""
-    for item in got if isinstance(got, tuple | list) else (got,):
-        if isinstance(item, list):
-            _lend(lent, item, base, size)
-        elif isinstance(item, Address) and 0 <= item - base < size:
-            item.lend(lent)
+def _lend(owner: CallMemory | None, plan: CallPlan, got: object, base: int) -> Lent | None:
+    """Notes each pointer into a call's arguments that it gives: the result, and those of `out()`.
+
+    Returns the state of their memory; None without such a pointer. owner: as for `Lent`.
+    """
+    found = [address for address in _addresses(got) if 0 <= address - base < plan.frame.size]
+    if not found:
+        return None
+    lent = Lent(owner, plan.function.name)
+    for address in found:
+        address.lend(lent)
+    return lent
+
+
+def _addresses(got: object) -> Iterator[Address]:
+    if isinstance(got, Address):
+        yield got
+    elif isinstance(got, tuple | list):
+        for item in got:
+            yield from _addresses(item)
 
 
 def _is_unchanged(rpc: RpcClient, base: int, sent: bytes) -> bool:

@@ -15,15 +15,14 @@ import numpy as np
 from minrpc.client.conversation import ALL, Conversation
 from minrpc.errors import DialectError
 from minrpc.library.further_arguments import Further, further, takes_format
-from minrpc.library.pointer_types import Callback, device_address, require_fits
+from minrpc.library.pointer_types import Callback, require_fits
 from minrpc.library.scalars import Address, is_float, is_number, number_of_word, to_float, to_int, wrong
 from minrpc.library.structs import (
     Place,
     Storage,
-    StructValue,
     load_from,
     load_value,
-    passed_address,
+    object_address,
     replace_bytes,
     set_addresses,
     store_value,
@@ -148,7 +147,11 @@ class StructPointer(PointerArgument):
     A name that a pointer has itself, such as `text`, is the pointer's.
     """
 
-    _members: frozenset[str]
+    @property
+    def _members(self) -> set[str]:
+        record = strip(self._element)
+        assert isinstance(record, RecordType)
+        return {member.name for member in flat_fields(record)}
 
     def __getattribute__(self, name: str) -> Any:  # noqa: ANN401 - a member's value
         if name.startswith("__") or name in _OWN or name not in self._members:
@@ -224,8 +227,6 @@ class _Pointers:
         of_struct = isinstance(target, RecordType) and target.complete
         made = (StructPointer if of_struct else PointerArgument)(address, ctype)
         made.__dict__["_pointers"] = self
-        if isinstance(target, RecordType):
-            made.__dict__["_members"] = frozenset(member.name for member in flat_fields(target))
         return made
 
 
@@ -317,9 +318,7 @@ class FakeFunction:
         if isinstance(stripped, Void):
             return 0
         if isinstance(stripped, Pointer):
-            address = passed_address(value) if isinstance(value, StructValue) else None
-            if address is None:
-                address = device_address(where, ctype, stripped, value, self.callback)
+            address = object_address(where, ctype, stripped, value, self.callback)
             if address is None:
                 raise wrong(where, ctype, value, _ON_DEVICE)
             return address

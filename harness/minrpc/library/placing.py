@@ -35,6 +35,7 @@ from minrpc.library.structs import (
     path_at,
     pointer_offsets,
     record_of,
+    require_struct,
     shown_target,
     storage_of,
     take_back,
@@ -153,8 +154,7 @@ class Placer:
         if isinstance(value, dict) or (isinstance(value, tuple) and not _is_row(value, target)):
             return self._literal(where, name, ctype, target, value, written)
         if isinstance(value, StructValue):
-            if not isinstance(target, Void) and not is_of(value, target):
-                raise wrong(where, ctype, value)
+            require_struct(where, ctype, pointer, value)
             if (address := passed_address(value)) is not None:
                 self._frame.passed.append(storage_of(value)[0])
                 return Handle(address)

@@ -341,6 +341,24 @@ def passed_address(value: StructValue) -> int | None:
     return None if storage.origin.memory.is_over else storage.origin.address + begin
 
 
+def object_address(
+    where: str, ctype: CType, pointer: Pointer, value: object, callback: Callback | None
+) -> int | None:
+    """Gives what `device_address` gives, and the address of a struct that C has passed. Raises as it does."""
+    address = passed_address(value) if isinstance(value, StructValue) else None
+    if address is None:
+        return device_address(where, ctype, pointer, value, callback)
+    require_struct(where, ctype, pointer, value)
+    return address
+
+
+def require_struct(where: str, ctype: CType, pointer: Pointer, value: object) -> None:
+    """Raise TypeError for a struct of another type than the pointer's target."""
+    target = strip(pointer.target)
+    if not isinstance(target, Void) and not is_of(value, target):
+        raise wrong(where, ctype, value)
+
+
 def memory_of(value: object) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """The bytes of an object of the host, as an array that shares its memory.
 
@@ -742,9 +760,7 @@ def set_addresses(storage: Storage, ctype: CType, at: int, where: str, callback:
         pointer = found and storage.given.get(offset, found)
         if pointer is None:
             continue
-        address = passed_address(reference) if isinstance(reference, StructValue) else None
-        if address is None:
-            address = device_address(where, pointer, pointer, reference, callback)
+        address = object_address(where, pointer, pointer, reference, callback)
         if address is None:
             raise wrong(
                 where, pointer, reference, "the object that a variable points to must be on the device"

@@ -12,13 +12,16 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from minrpc import Address, StructValue
+from minrpc.client.conversation import Conversation
 from minrpc.library.namespaces import VariableOnDevice
 from minrpc.library.pointer_types import device_address
 from minrpc.library.structs import (
     Place,
+    Storage,
     bytes_of,
     load_value,
     make_struct,
+    object_address,
     record_of,
     replace_bytes,
     storage_of,
@@ -446,6 +449,26 @@ def test_a_null_pointer_is_none_however_it_is_given() -> None:
     for null in (0, Address(0), None):
         assert make_struct(record, "any", {"p": null}).p is None
         assert store_value(Pointer(Void(), 8), "p", null) == bytes(8)
+
+
+def test_a_struct_that_c_passed_is_at_its_address_for_its_type_only() -> None:
+    """A fake may return it, and assign it to a pointer: of another type it was taken, too."""
+    conversation = Mock(spec=Conversation, is_over=False)
+    passed = StructValue(ONE, Storage(24, Place(conversation, 0x1000, False)), 8)
+    other = compound("other", 8, Field("p", Pointer(INT, 8), 0))
+    for target in (ONE, Void()):
+        pointer = Pointer(target, 8)
+        assert object_address("p", pointer, pointer, passed, None) == 0x1008
+        assert store_value(pointer, "p", passed) == (0x1008).to_bytes(8, "little")
+    pointer = Pointer(other, 8)
+    for refused in (
+        lambda: object_address("p", pointer, pointer, passed, None),
+        lambda: store_value(pointer, "p", passed),
+    ):
+        with pytest.raises(TypeError, match=r"p: expected struct other \*, got"):
+            refused()
+    conversation.is_over = True
+    assert object_address("p", Pointer(ONE, 8), Pointer(ONE, 8), passed, None) is None
 
 
 def test_an_address_has_no_members() -> None:
