@@ -9,7 +9,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from minrpc import CFunctions, Device, GuardError, allow_kept_pointers, fakes, out, place, read, types, write
+from minrpc import (
+    CFunctions,
+    Device,
+    GuardError,
+    HarnessError,
+    allow_kept_pointers,
+    fakes,
+    out,
+    place,
+    read,
+    types,
+    write,
+)
 
 SOURCE = """\
 struct queue { int length; };
@@ -22,6 +34,7 @@ int sum(struct queue *queue, const int *more) { return queue->length + *more; }
 int use(struct user *user) { return user->queue->length; }
 int ask(void);
 int run(void) { return ask(); }
+void crash(void) { ((void (*)(void))4)(); }
 const char *find(const char *text, char c) { while (*text && *text != c) text++; return text; }
 """
 
@@ -95,6 +108,18 @@ def test_objects_that_stay_keep_their_pointers(lib: CFunctions) -> None:
     lib.find("some text", "x")
     assert lib.sum(queue, np.array([2], np.int32)) == 7
     assert lib.use(types(lib).user(queue=queue)) == 5
+
+
+def test_a_pointer_of_a_session_that_has_ended(device: Device, lib: CFunctions, tmp_path: Path) -> None:
+    queue = lib.create(types(lib).queue(), 5)
+    with pytest.raises(HarnessError):
+        lib.crash()
+    again = device.load(tmp_path / "queue.c", fakes="zero")
+    calls: list[Callable[[], object]] = [lambda: again.length(queue), lambda: read(again, queue)]
+    for call in calls:
+        with pytest.raises(GuardError, match="earlier call of create"):
+            call()
+    assert again.length(again.create(types(again).queue(), 7)) == 7
 
 
 def test_memory_is_read_twice(lib: CFunctions) -> None:

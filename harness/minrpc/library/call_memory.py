@@ -67,6 +67,12 @@ class CallMemory:
         self.kept = kept
         self.check = check_of(session)
 
+    @property
+    def is_there(self) -> bool:
+        """See `Owner`."""
+        room = self._room.array
+        return room is not None and room.usable_on(self._session.rpc)
+
     def run_checked(self, packed: RemoteFunction, plan: CallPlan, check: MemoryCheck) -> Any:  # noqa: ANN401
         """Run the call as `run` does, and judge its accesses to memory. Raises as `checked` does."""
         rpc = self._session.rpc

@@ -3,7 +3,18 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from minrpc.errors import GuardError
+
+
+class Owner(Protocol):
+    """Protocol: the memory of a library's calls."""
+
+    @property
+    def is_there(self) -> bool:
+        """False when it was freed, or its session has ended."""
+        ...
 
 
 class Lent:
@@ -15,7 +26,7 @@ class Lent:
 
     __slots__ = ("function", "over", "owner")
 
-    def __init__(self, owner: object | None, function: str) -> None:
+    def __init__(self, owner: Owner | None, function: str) -> None:
         self.owner = owner
         self.function = function
         self.over = False
@@ -25,10 +36,11 @@ class Lent:
 
         waiting: a function waits for Python.
         """
-        if self.over or (self.owner is user if self.owner is not None else not waiting):
+        owner = self.owner
+        if self.over or (not waiting if owner is None else owner is user or not owner.is_there):
             raise GuardError(
                 f"{function} was given a pointer into the arguments of an earlier call of {self.function}: "
-                "their memory belongs to the next call",
+                "their memory belongs to the next call, and ends with the session",
                 stage=f"call {function}",
                 next_step=f"give {self.function} an object that stays: minrpc.place(lib, value), "
                 "device.array(...); or allow this by minrpc.allow_kept_pointers(lib)",
