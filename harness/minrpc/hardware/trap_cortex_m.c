@@ -342,7 +342,7 @@ static __attribute__((noreturn)) void leave_interrupt(void)
 	__asm__ volatile("mrs %0, psp" : "=r"(frame));
 	frame->pc = (uint32_t)minrpc_escape_client & ~1U;
 	frame->xpsr &= ~IT_STATE;
-	__asm__ volatile("mov sp, %0\n\tpop {r3, pc}" ::"r"(outer_stack));
+	__asm__ volatile("mov sp, %0\n\tpop {r3, pc}" ::"r"(outer_stack) : "memory");
 	__builtin_unreachable();
 }
 
