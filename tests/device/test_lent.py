@@ -24,6 +24,7 @@ from minrpc import (
 )
 
 SOURCE = """\
+#include <stdint.h>
 struct queue { int length; };
 struct user { struct queue *queue; };
 
@@ -33,6 +34,13 @@ int length(struct queue *queue) { return queue->length; }
 int sum(struct queue *queue, const int *more) { return queue->length + *more; }
 int use(struct user *user) { return user->queue->length; }
 int ask(void);
+struct node { int value; struct node *next; };
+struct node *search(struct node *node, int value)
+{ while (node && node->value != value) node = node->next; return node; }
+int value(struct node *node) { return node->value; }
+void hal_send(const void *data, int size);
+void send(const uint8_t *data, int size) { hal_send(data, size); }
+void send_twice(const uint8_t *data, int size) { send(data, size); send(data, size); }
 int run(void) { return ask(); }
 void crash(void) { ((void (*)(void))4)(); }
 const char *find(const char *text, char c) { while (*text && *text != c) text++; return text; }
@@ -101,6 +109,48 @@ def test_a_pointer_into_the_stack_of_a_function_that_waits(lib: CFunctions) -> N
     for call in calls:
         with pytest.raises(GuardError, match="earlier call of create"):
             call()
+
+
+def test_a_pointer_in_a_struct_that_is_read(lib: CFunctions) -> None:
+    """It is as right as the pointer to the struct."""
+    node = types(lib).node
+    found = lib.search(node(1, node(2, node(3))), 2)
+    last = read(lib, found).next
+    assert (read(lib, last).value, read(lib, last).next) == (3, None)
+    lib.value(node(7, node(8, node(9))))
+    calls: list[Callable[[], object]] = [lambda: lib.value(last), lambda: read(lib, last)]
+    for call in calls:
+        with pytest.raises(GuardError, match="earlier call of search"):
+            call()
+
+
+def test_a_pointer_that_a_fake_got(lib: CFunctions) -> None:
+    """A driver may keep the pointer meanwhile; after the next call other bytes lie there."""
+    kept: list[Any] = []
+    fakes(lib).hal_send.answer = lambda data, _: kept.append(data)
+    lib.send_twice(b"hello", 5)
+    assert [bytes(read(lib, data, 5)) for data in kept] == [b"hello"] * 2
+    lib.send(b"world", 5)
+    assert bytes(read(lib, kept[2], 5)) == b"world"
+    for data in kept[:2]:
+        with pytest.raises(GuardError, match="earlier call of send_twice"):
+            read(lib, data, 5)
+
+
+def test_a_pointer_into_a_call_that_a_fake_made(lib: CFunctions) -> None:
+    """Its memory ends when the function that waits goes on, also for a later function that waits there."""
+    kept: list[Any] = []
+
+    def ask() -> int:
+        if kept:
+            with pytest.raises(GuardError, match="earlier call of send"):
+                read(lib, kept[0], 5)
+        lib.send(b"hello", 5)
+        return int(bytes(read(lib, kept[-1], 5)) == b"hello")
+
+    fakes(lib).hal_send.answer = lambda data, _: kept.append(data)
+    fakes(lib).ask.answer = ask
+    assert (lib.run(), lib.run(), len(kept)) == (1, 1, 2)
 
 
 def test_objects_that_stay_keep_their_pointers(lib: CFunctions) -> None:

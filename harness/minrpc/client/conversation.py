@@ -138,9 +138,9 @@ class Conversation:
         self.name = self._function.name if self._function is not None else f"a function at 0x{address:x}"
 
     @property
-    def is_over(self) -> bool:
-        """True when the function in Python has given its answer."""
-        return self._over
+    def is_there(self) -> bool:
+        """False when the function in Python has given its answer."""
+        return not self._over
 
     @property
     def deepest(self) -> Conversation:

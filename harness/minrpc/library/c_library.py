@@ -25,7 +25,7 @@ from minrpc.errors import STACK_RAN_OUT, EmulatorExitedError, SessionTerminatedE
 from minrpc.library.arguments import CallPlan, plan_call, require_callable
 from minrpc.library.call_memory import CallMemory
 from minrpc.library.code_guard import CodeGuard
-from minrpc.library.fake_functions import FakeFunction, Fakes
+from minrpc.library.fake_functions import CallingLibrary, FakeFunction, Fakes
 from minrpc.library.frame import GUARD, WIDE_GUARD
 from minrpc.library.kept_pointers import KeptPointers
 from minrpc.library.namespaces import Types, Variables
@@ -272,6 +272,13 @@ class CLibrary:
         self._memory = CallMemory(session, self._kept)
         self._declared = functions
         self.callback = callback
+        self.calling = CallingLibrary(
+            partial(called_if_alive, WeakMethod(self._function_at)),
+            callback and partial(called_if_alive, WeakMethod(callback)),
+            partial(called_if_alive, WeakMethod(self._memory.note)),
+        )
+        for fake in self._fakes.values():
+            fake.library = self.calling
         self._code = code
         self._functions: dict[str, CFunction] = {}
 
@@ -322,6 +329,13 @@ class CLibrary:
         )
         found._library = ref(self)
         return found
+
+    def _function_at(self, address: int) -> CFunction | None:
+        """Its function at an address of the device."""
+        addresses = self.symbols.addresses
+        found = (name for name, item in self._declared.items() if addresses.get(item.symbol) == address)
+        name = next(found, None)
+        return None if name is None else self[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._declared)
@@ -410,7 +424,7 @@ class CLibrary:
         if size is None:
             pointee = _pointee_of(address)
             place = Place(self, self._address(address, size_of(pointee)), is_const(pointee))
-            return load_value(pointee, self._read(address, size_of(pointee)), place)
+            return load_value(pointee, self._read(address, size_of(pointee)), place, self._memory.pointer)
         if not isinstance(size, int | np.integer) or isinstance(size, bool):
             raise TypeError(f"a size is a number of bytes, not {describe(size)}")
         if size < 0:
@@ -477,7 +491,7 @@ class CLibrary:
             address = address.address
         number = int(Address(address))
         if isinstance(address, Address) and address.lent is not None:
-            address.lent.require(self.name, None, waiting=self._session.rpc.conversation is not None)
+            address.lent.require(self.name, None)
         require_fits(self.name, self.facts.pointer_size, number, size)
         return number
 

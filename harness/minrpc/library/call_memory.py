@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 from zlib import crc32
 
@@ -21,6 +21,7 @@ from minrpc.library.lent import Lent
 from minrpc.library.repeated import FrameLayout
 from minrpc.library.scalars import Address
 from minrpc.library.structs import replace_bytes
+from minrpc.program.c_types import CType
 from minrpc.replay import MemoryCheck
 from minrpc.wire.dtypes import to_dtype
 from minrpc.wire.values import DLTensor, Handle
@@ -63,7 +64,8 @@ class CallMemory:
         self._session = session
         self._room = _Growing(session, _LEAST)
         self._window = _Growing(session, _ALIGNMENT)
-        self._lent: Lent | None = None
+        # The memory of the last call, and of calls that Python makes while a function waits.
+        self._lent: list[Lent] = []
         self.kept = kept
         self.check = check_of(session)
 
@@ -78,7 +80,7 @@ class CallMemory:
         rpc = self._session.rpc
         with rpc.lock:
             rpc.ready()
-            base = self._base(plan.frame.size) if plan.frame.size else 0
+            base = self._base(plan.frame.size, plan.function.name) if plan.frame.size else 0
             return checked(check, rpc, plan, base, self._room.array, lambda: self.run(packed, plan))
 
     def run(self, packed: RemoteFunction, plan: CallPlan) -> Any:  # noqa: ANN401 - a C function's result
@@ -87,7 +89,7 @@ class CallMemory:
         For a long block that is only read, the device sends a checksum, and the bytes only if it differs.
         """
         rpc = self._session.rpc
-        self._require(plan)
+        self._require(plan, self if plan.frame.size else None)
         if not plan.frame.size:
             return plan.finish(packed(*plan.arguments(0)))
         with rpc.lock:
@@ -103,18 +105,37 @@ class CallMemory:
         if self.kept is not None and plan.frame.guard:
             self.kept.require(plan.function.name, base, plan.frame.size, lambda: plan.frame)
         got = plan.finish(result)
-        if self.kept is not None:
-            self._lent = _lend(self, plan, got, base)
+        self._note_all(got)
         return got
 
-    def _require(self, plan: CallPlan, *, waiting: bool = False) -> None:
+    def note(self, address: Address) -> None:
+        """Note a pointer of C that points into the arguments of the last call, or of one that runs."""
+        if self.kept is not None:
+            for lent in self._lent:
+                if lent.has(address) and lent.owner.is_there:
+                    address.lend(lent)
+
+    def pointer(self, address: int, ctype: CType) -> Address:
+        """A pointer in memory of the device, noted."""
+        made = Address(address, ctype)
+        self.note(made)
+        return made
+
+    def _note_all(self, got: object) -> None:
+        """Note each pointer of a result: its own, and those of `out()`."""
+        if isinstance(got, Address):
+            self.note(got)
+        elif isinstance(got, tuple | list):
+            for item in got:
+                self._note_all(item)
+
+    def _require(self, plan: CallPlan, user: CallMemory | None) -> None:
         """Raise GuardError for a pointer into memory that was used again, or that this call uses itself.
 
-        waiting: as for `Lent.require`; the call's frame is on the stack then.
+        user: this object, if the call's frame lies in its memory.
         """
-        user = self if plan.frame.size and not waiting else None
         for lent in plan.frame.lent:
-            lent.require(plan.function.name, user, waiting=waiting)
+            lent.require(plan.function.name, user)
 
     def run_again(
         self, packed: RemoteFunction, layout: FrameLayout, args: Sequence[Any], plan: Callable[[], CallPlan]
@@ -129,7 +150,7 @@ class CallMemory:
         with rpc.lock:
             if not rpc.idle:
                 rpc.ready()
-            base = self._base(size)
+            base = self._base(size, packed.name)
             shared = rpc.facts.direct.reached(base, size)
             if shared is None:
                 return self.run(packed, plan())
@@ -147,7 +168,7 @@ class CallMemory:
     def time(self, timer: Callable[..., Any], plan: CallPlan) -> Any:  # noqa: ANN401 - the timer's result
         """Send the frame, and time calls with it."""
         with self._session.rpc.lock:
-            self._require(plan)
+            self._require(plan, self if plan.frame.size else None)
             base = self._send(plan) if plan.frame.size else 0
             return timer(*plan.arguments(base))
 
@@ -191,12 +212,14 @@ class CallMemory:
 
         thunk: the address of the function's thunk.
         """
-        self._require(plan, waiting=True)
+        self._require(plan, None)
         size = plan.frame.size
         room = waiting.reserve(size + _ALIGNMENT) if size else 0
         base = -(-room // _ALIGNMENT) * _ALIGNMENT
         for offset, data in plan.frame.image(base):
             waiting.write(base + offset, data)
+        self._lent = [lent for lent in self._lent if lent.owner.is_there]
+        self._lent.append(Lent(waiting, plan.function.name, base, size))
         result = waiting.call(plan.function.name, thunk, plan.arguments(base))
         if size:
             plan.frame.take(memoryview(waiting.read(base, size)), 0, base, plan.function.name)
@@ -204,7 +227,7 @@ class CallMemory:
             if storage.place is not None:
                 replace_bytes(storage, 0, waiting.read(storage.place.address, len(storage.data)))
         got = plan.finish(result)
-        _lend(None, plan, got, base)
+        self._note_all(got)
         return got
 
     def free(self) -> None:
@@ -215,37 +238,17 @@ class CallMemory:
     def _send(self, plan: CallPlan) -> int:
         rpc = self._session.rpc
         rpc.ready()
-        base = self._base(plan.frame.size)
+        base = self._base(plan.frame.size, plan.function.name)
         for offset, data in plan.frame.image(base):
             upload(rpc, base, offset, data)
         return base
 
-    def _base(self, size: int) -> int:
-        if self._lent is not None:
-            self._lent.over, self._lent = True, None
-        return self._room.address(size)
-
-
-def _lend(owner: CallMemory | None, plan: CallPlan, got: object, base: int) -> Lent | None:
-    """Notes each pointer into a call's arguments that it gives: the result, and those of `out()`.
-
-    Returns the state of their memory; None without such a pointer. owner: as for `Lent`.
-    """
-    found = [address for address in _addresses(got) if 0 <= address - base < plan.frame.size]
-    if not found:
-        return None
-    lent = Lent(owner, plan.function.name)
-    for address in found:
-        address.lend(lent)
-    return lent
-
-
-def _addresses(got: object) -> Iterator[Address]:
-    if isinstance(got, Address):
-        yield got
-    elif isinstance(got, tuple | list):
-        for item in got:
-            yield from _addresses(item)
+    def _base(self, size: int, function: str) -> int:
+        for lent in self._lent:
+            lent.over = True
+        base = self._room.address(size)
+        self._lent = [Lent(self, function, base, size)]
+        return base
 
 
 def _is_unchanged(rpc: RpcClient, base: int, sent: bytes) -> bool:

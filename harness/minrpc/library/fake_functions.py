@@ -196,26 +196,32 @@ def _text(conversation: Conversation, address: int, limit: int | None = None) ->
     raise ValueError(f"{conversation.name}: no zero byte ends the text at 0x{address:x}")
 
 
+class CallingLibrary(NamedTuple):
+    """The library whose code calls functions in Python.
+
+    function_at: the function of the library at an address, which can be called; None if unknown.
+    callback: makes functions in C for functions in Python; None if the firmware can't ask Python.
+    note: notes a pointer that may lie in the arguments of a call of the library.
+    """
+
+    function_at: Callable[[int], object | None]
+    callback: Callback | None
+    note: Callable[[Address], None]
+
+
 class _Pointers:
     """Makes values of pointers that C passed: their memory can be reached during the conversation."""
 
-    def __init__(
-        self,
-        conversation: Conversation,
-        function_at: Callable[[int], object | None],
-        callback: Callback | None,
-    ) -> None:
-        """function_at: the function of the library at an address, which can be called; None if unknown.
-        callback: makes functions in C for functions in Python."""
+    def __init__(self, conversation: Conversation, library: CallingLibrary) -> None:
         self.conversation = conversation
-        self.callback = callback
-        self._function_at = function_at
+        self.callback = library.callback
+        self._library = library
 
     def __call__(self, address: int, ctype: CType) -> object:
         """A pointer, or the function that it points to."""
         pointer = strip(ctype)
         if isinstance(pointer, Pointer) and isinstance(strip(pointer.target), FunctionType):
-            found = self._function_at(address)
+            found = self._library.function_at(address)
             if found is not None:
                 return found
         return self.to_memory(address, ctype)
@@ -227,6 +233,7 @@ class _Pointers:
         of_struct = isinstance(target, RecordType) and target.complete
         made = (StructPointer if of_struct else PointerArgument)(address, ctype)
         made.__dict__["_pointers"] = self
+        self._library.note(made)
         return made
 
 
@@ -241,8 +248,7 @@ class FakeFunction:
     """A Python function that C calls. Its answer can be replaced between calls.
 
     calls: the arguments of each call since the last `reset`, as Python got them.
-    function_at: the function at an address that C passes, which Python may call; set by the library.
-    callback: makes functions in C for functions in Python; set by the library.
+    library: the library that calls it; set by the library.
     """
 
     def __init__(self, declared: FunctionDeclaration, answer: FakeAnswer, parameters: str = "") -> None:
@@ -250,12 +256,12 @@ class FakeFunction:
         self.name = declared.name
         self.prototype = declared.prototype
         self.calls: list[tuple[object, ...]] = []
+        self._count = 0
         self.type = declared.type
         self._reads_further = declared.type.variadic and takes_format(declared)
         self._refused = declared.type.variadic and bool(declared.type.parameters) and not parameters
         self._lengths = _lengths(declared, parameters)
-        self.function_at: Callable[[int], object | None] = _no_function
-        self.callback: Callback | None = None
+        self.library = _NO_LIBRARY
         self.answer = answer
 
     @property
@@ -279,6 +285,7 @@ class FakeFunction:
     def reset(self) -> None:
         """Forget the calls."""
         self.calls.clear()
+        self._count = 0
 
     def respond(self, conversation: Conversation, words: memoryview) -> int:
         """Call the function; see `FunctionOnHost`."""
@@ -287,11 +294,12 @@ class FakeFunction:
         if len(numbers) <= due:
             raise DialectError(f"{self.name} was called with {len(numbers) - 1} of {due} arguments")
         del numbers[due:]
-        pointers = _Pointers(conversation, self.function_at, self.callback)
+        pointers = _Pointers(conversation, self.library)
         arguments = _Arguments(pointers, self.type.parameters, numbers, self._lengths)
         if self._reads_further and self._answer != "zero":
             arguments.read_further()
         self.calls.append(tuple(arguments.given))
+        self._count += 1
         if self._answer == "zero":
             if in_memory(self.type.result):
                 conversation.write(numbers[-1], bytes(size_of(self.type.result)))
@@ -300,7 +308,7 @@ class FakeFunction:
             value = self._answer(*arguments.given)
         except StopIteration:
             raise AssertionError(
-                f"{self.name} is called again, call {len(self.calls)}: its results have ended"
+                f"{self.name} is called again, call {self._count}: its results have ended"
             ) from None
         arguments.send()
         conversation.held = None
@@ -318,23 +326,37 @@ class FakeFunction:
         if isinstance(stripped, Void):
             return 0
         if isinstance(stripped, Pointer):
-            address = object_address(where, ctype, stripped, value, self.callback)
+            address = object_address(where, ctype, stripped, value, self.library.callback)
             if address is None:
                 raise wrong(where, ctype, value, _ON_DEVICE)
             return address
         if in_memory(ctype):
-            conversation.write(numbers[-1], store_value(ctype, where, value, self.callback))
+            conversation.write(numbers[-1], store_value(ctype, where, value, self.library.callback))
             return 0
         if is_float(ctype):
             return int.from_bytes(_FLOAT.pack(to_float(where, ctype, value)), "little")
         return to_int(where, ctype, value) & ((1 << 64) - 1)
 
     def __repr__(self) -> str:
-        return f"<fake {self.prototype}, {len(self.calls)} calls>"
+        return f"<fake {self.prototype}, {self._count} calls>"
 
 
-def _no_function(_address: int) -> None:
-    """None: no library is loaded."""
+class CallbackFunction(FakeFunction):
+    """A Python function that was given to C: its calls are not kept."""
+
+    def respond(self, conversation: Conversation, words: memoryview) -> int:
+        """Call the function; see `FunctionOnHost`."""
+        try:
+            return super().respond(conversation, words)
+        finally:
+            self.calls.clear()
+
+
+def _nothing(_address: int) -> None:
+    """None: no library is known."""
+
+
+_NO_LIBRARY: Final = CallingLibrary(_nothing, None, _nothing)
 
 
 class _Span(NamedTuple):

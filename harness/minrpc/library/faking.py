@@ -76,7 +76,7 @@ def with_fakes(
         return compiled, {}
     declared = {name: declared_fake(compiled.declarations, compiled.name, name) for name in named}
     made = {name: made_fake(declared[name], answer) for name, answer in named.items()}
-    further = spares(declared.values(), program_facts(toolset.elf).limits)
+    further = spares(declared.values(), compiled.functions.values(), program_facts(toolset.elf).limits)
     made |= {item.symbol: FakeFunction(item, "zero") for item in further}
     stubs = compile_stubs([*declared.values(), *further], toolset, compiled.calling)
     *objects, thunks = compiled.objects

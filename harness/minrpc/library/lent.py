@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pointers into a call's arguments that C returns: they are right until a call uses that memory again."""
+"""Pointers into a call's arguments that C gives: they are right until a call uses that memory again."""
 
 from __future__ import annotations
 
@@ -9,35 +9,36 @@ from minrpc.errors import GuardError
 
 
 class Owner(Protocol):
-    """Protocol: the memory of a library's calls."""
+    """Protocol: the memory of a library's calls, or of a function that waits for Python."""
 
     @property
     def is_there(self) -> bool:
-        """False when it was freed, or its session has ended."""
+        """False when it was freed, the function has gone on, or the session has ended."""
         ...
 
 
 class Lent:
     """The memory of a call's arguments, as long as no later call has used it.
 
-    owner: the memory of a library's calls; None for the stack of a function that waits for Python.
-    function: the function that returned a pointer into it.
+    function: the function whose arguments they are. base, size: of the memory.
     """
 
-    __slots__ = ("function", "over", "owner")
+    __slots__ = ("base", "function", "over", "owner", "size")
 
-    def __init__(self, owner: Owner | None, function: str) -> None:
+    def __init__(self, owner: Owner, function: str, base: int, size: int) -> None:
         self.owner = owner
         self.function = function
+        self.base = base
+        self.size = size
         self.over = False
 
-    def require(self, function: str, user: object, *, waiting: bool) -> None:
-        """Raise GuardError if the memory has been used again, or if a call of `user` is about to use it.
+    def has(self, address: int) -> bool:
+        """True if the address lies in this memory."""
+        return 0 <= address - self.base < self.size
 
-        waiting: a function waits for Python.
-        """
-        owner = self.owner
-        if self.over or (not waiting if owner is None else owner is user or not owner.is_there):
+    def require(self, function: str, user: object) -> None:
+        """Raise GuardError if the memory has been used again, or if a call of `user` is about to use it."""
+        if self.over or self.owner is user or not self.owner.is_there:
             raise GuardError(
                 f"{function} was given a pointer into the arguments of an earlier call of {self.function}: "
                 "their memory belongs to the next call, and ends with the session",

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn, Protocol, TypedDict, Unpack
@@ -21,6 +21,7 @@ from minrpc.library.faking import ALL_OTHERS, FakesGiven, ReplacementsGiven, mad
 from minrpc.library.linked_in import declared_in, packed_name
 from minrpc.library.loading import Callbacks, firmware_of, load
 from minrpc.library.stubs import declared_fake
+from minrpc.library.thunks import linked_thunk
 from minrpc.library.toolset import program_facts, toolset_of
 from minrpc.program import read_program
 from minrpc.program.c_types import Declarations, FunctionDeclaration
@@ -66,14 +67,25 @@ class LinkedLibrary(CLibrary):
         functions, declarations = _declared(firmware.build_dir / LIBRARIES / name)
         module = session.system_lib()
         facts = program_facts(firmware.elf)
-        symbols = read_program(firmware.elf).symbols
-        callback = Callbacks(session, toolset_of(firmware)).address
+        self._program = read_program(firmware.elf)
+        symbols = self._program.symbols
+        callbacks = Callbacks(session, toolset_of(firmware), functions.values())
         super().__init__(
-            session, name, functions, declarations, symbols, facts, module, callback, fakes=fakes
+            session, name, functions, declarations, symbols, facts, module, callbacks.address, fakes=fakes
         )
+        callbacks.library = self.calling
         for function in fakes.values():
             if function.name in symbols.addresses:  # A fake without a linked caller is never called.
                 session.rpc.facts.fakes[symbols.addresses[function.name]] = function
+
+    def thunk_address(self, name: str) -> int | None:
+        """By its symbol."""
+        return self._thunks.get(linked_thunk(self.packed_name(name)))
+
+    @cached_property
+    def _thunks(self) -> Mapping[str, int]:
+        """Addresses by symbols, among others those of thunks, which C can't name."""
+        return {symbol.name: symbol.value for symbol in self._program.elf.symbols}
 
     def packed_name(self, name: str) -> str:
         """The name in the system library of the packed function that calls `name`."""

@@ -5,17 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
-from weakref import WeakMethod
 
 from minrpc.client.counting import Measurer
 from minrpc.client.function import RemoteFunction, RemoteModule
 from minrpc.client.metering import MeteredMeasurer
 from minrpc.client.session import Session
 from minrpc.client.timing import TimeEvaluator
-from minrpc.library.c_library import CFunction, CLibrary, called_if_alive
+from minrpc.library.c_library import CLibrary
 from minrpc.library.code_guard import CodeGuard
 from minrpc.library.compiling import Compiled
 from minrpc.library.fake_functions import FakeFunction
@@ -71,21 +70,6 @@ class LoadedLibrary(CLibrary):
         self.image = image
         self._load_copier = load_copier
         self._copying: LoadedLibrary | None = None
-        by_address = WeakMethod(self._function_at)
-        for fake in (fakes or {}).values():
-            fake.function_at = partial(called_if_alive, by_address)
-            fake.callback = callback
-
-    def _function_at(self, address: int) -> CFunction | None:
-        name = next(
-            (
-                name
-                for name, item in self.compiled.functions.items()
-                if self.symbols.addresses.get(item.symbol) == address
-            ),
-            None,
-        )
-        return self[name] if name is not None else None
 
     def _timed(self, name: str, timer: TimeEvaluator | Measurer | MeteredMeasurer) -> Callable[..., Any]:
         timed = super()._timed(name, timer)

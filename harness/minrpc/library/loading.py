@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,7 @@ from minrpc.firmware import Firmware
 from minrpc.firmware.store import program_with
 from minrpc.library.call_memory import BYTES, upload
 from minrpc.library.compiling import Compiled, Sources, compile_sources, compile_text, forget_compiled
-from minrpc.library.fake_functions import FakeFunction
+from minrpc.library.fake_functions import CallbackFunction, CallingLibrary, FakeFunction
 from minrpc.library.faking import (
     FakesGiven,
     ReplacementsGiven,
@@ -44,7 +44,7 @@ from minrpc.library.heap_notes import with_heap_notes
 from minrpc.library.linking import ALIGNMENT, LinkedImage, link
 from minrpc.library.loaded import LoadedLibrary
 from minrpc.library.scalars import Address, describe
-from minrpc.library.stubs import SPARE
+from minrpc.library.stubs import SPARE, spares
 from minrpc.library.thunks import COPY, START, thunk_source
 from minrpc.library.toolset import COMMANDS, Toolset, program_facts, toolset_of
 from minrpc.names import kind_of, text_name
@@ -243,8 +243,9 @@ def load_compiled(
             module.get_function(START)()
         except HarnessError as error:
             raise error.add_context(stage=f"run the constructors of {compiled.name}") from None
-    spares = [(image.symbols[name], item.type) for name, item in (fakes or {}).items() if name not in answers]
-    return LoadedLibrary(
+    unused = [(image.symbols[name], item.type) for name, item in (fakes or {}).items() if name not in answers]
+    callbacks = Callbacks(session, toolset, compiled.functions.values(), unused, compiled.calling)
+    library = LoadedLibrary(
         session,
         compiled,
         image,
@@ -252,8 +253,10 @@ def load_compiled(
         module,
         lambda: _load_copier(session, toolset),
         {function.name: function for function in answers.values()},
-        Callbacks(session, toolset, spares, compiled.calling).address,
+        callbacks.address,
     )
+    callbacks.library = library.calling
+    return library
 
 
 class _Callback(NamedTuple):
@@ -271,20 +274,27 @@ class _Callback(NamedTuple):
 
 
 class Callbacks:
-    """C functions that call Python functions: each is loaded once, and stays as long as the library."""
+    """C functions that call Python functions: each is loaded once, and stays as long as the library.
+
+    library: the library whose functions get them; set by it.
+    """
+
+    library: CallingLibrary
 
     def __init__(
         self,
         session: Session,
         toolset: Toolset,
-        spares: Iterable[tuple[int, FunctionType]] = (),
+        functions: Collection[FunctionDeclaration],
+        unused: Iterable[tuple[int, FunctionType]] = (),
         flags: Sequence[str] = (),
     ) -> None:
-        """spares: addresses and types of functions that can be taken while C waits for Python. flags: of the
-        code that calls."""
+        """functions: the library's. unused: addresses and types of spares, which can be taken while C waits
+        for Python; without any, the first function in Python brings some. flags: of the code that calls."""
         self._session = session
         self._toolset = toolset
-        self._spares = list(spares)
+        self._functions = functions
+        self._spares = list(unused)
         self._flags = flags
         self._made: list[_Callback] = []
 
@@ -303,12 +313,15 @@ class Callbacks:
         assert isinstance(prototype, FunctionType)
         name = getattr(function, "__name__", type(function).__name__)
         declared = FunctionDeclaration(name, CALLBACK, prototype)
+        made = CallbackFunction(declared, function)
         if self._session.rpc.conversation is not None:
-            address = self._spare(prototype)
-            self._session.rpc.facts.fakes[address] = FakeFunction(declared, function)
-            return _Callback(ctype, function, address, None)
-        loaded = self._loaded(declared, function)
-        return _Callback(ctype, function, loaded.symbols.addresses[CALLBACK], loaded)
+            address, loaded = self._spare(prototype), None
+            self._session.rpc.facts.fakes[address] = made
+        else:
+            loaded = self._loaded(declared, made)
+            address = loaded.symbols.addresses[CALLBACK]
+        made.library = self.library
+        return _Callback(ctype, function, address, loaded)
 
     def _spare(self, prototype: FunctionType) -> int:
         text = declaration(prototype)
@@ -321,18 +334,20 @@ class Callbacks:
             next_step="use one function again, or place it before: minrpc.place(lib, a struct that has it)",
         )
 
-    def _loaded(self, declared: FunctionDeclaration, function: Callable[..., object]) -> LoadedLibrary:
+    def _loaded(self, declared: FunctionDeclaration, made: FakeFunction) -> LoadedLibrary:
         # The thunk keeps the stub, which nothing else refers to.
-        source = thunk_source([declared], program_facts(self._toolset.elf).limits)
-        thunks = compile_text(source, self._toolset, self._flags)
-        stubs = compile_stubs([declared], self._toolset, self._flags)
+        limits = program_facts(self._toolset.elf).limits
+        thunks = compile_text(thunk_source([declared], limits), self._toolset, self._flags)
+        further = [] if self._spares else spares([declared], self._functions, limits)
+        stubs = compile_stubs([declared, *further], self._toolset, self._flags)
         key = f"{stubs.parent.name}{thunks.parent.name}"
         compiled = Compiled(
             declared.name, (stubs, thunks), (), {}, Declarations(), start=False, key=key, generated=2
         )
-        return load_compiled(
-            self._session, compiled, self._toolset, {CALLBACK: FakeFunction(declared, function)}
-        )
+        answers = {CALLBACK: made} | {item.symbol: FakeFunction(item, "zero") for item in further}
+        loaded = load_compiled(self._session, compiled, self._toolset, answers)
+        self._spares += [(loaded.symbols.addresses[item.symbol], item.type) for item in further]
+        return loaded
 
 
 def _load_copier(session: Session, toolset: Toolset) -> LoadedLibrary:

@@ -75,7 +75,7 @@ class Placed:
         block = Placer(frame, "place", callback).pointer("place", "", pointer, pointer, value)
         assert isinstance(block, Block), "a value of the host has a block"
         for lent in frame.lent:
-            lent.require("place", lent.owner, waiting=False)
+            lent.require("place", lent.owner)
         frame.lay_out("place")
         room = allocate(frame.size)
         image = np.zeros(frame.size, np.uint8)

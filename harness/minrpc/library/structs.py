@@ -338,7 +338,7 @@ def passed_address(value: StructValue) -> int | None:
     storage, begin = storage_of(value)
     if storage.origin is None or not isinstance(storage.origin.memory, Conversation):
         return None
-    return None if storage.origin.memory.is_over else storage.origin.address + begin
+    return storage.origin.address + begin if storage.origin.memory.is_there else None
 
 
 def object_address(

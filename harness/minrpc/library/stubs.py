@@ -178,40 +178,67 @@ def stub_source(functions: Sequence[FunctionDeclaration], limits: AlignmentLimit
     return "\n".join([ASKING, *names.definitions, *bodies])
 
 
-def spares(functions: Iterable[FunctionDeclaration], limits: AlignmentLimits) -> list[FunctionDeclaration]:
-    """Functions that Python answers, for functions in Python that a fake assigns to C's pointers: no code is
-    loaded while C waits. They have the types of the pointers that the functions' parameters and results
-    reach."""
+def spares(
+    asking: Iterable[FunctionDeclaration],
+    called: Iterable[FunctionDeclaration],
+    limits: AlignmentLimits,
+) -> list[FunctionDeclaration]:
+    """Functions that Python answers, for functions in Python that it gives to C while C waits: no code is
+    loaded meanwhile.
+
+    asking: functions in Python. They assign to pointers behind their parameters, and return some. called:
+    functions of C, which get some as arguments. The types that these types reach count, too.
+    """
     types: dict[str, FunctionType] = {}
-    for function in functions:
+    assigned: list[RecordType] = []
+    passed: list[RecordType] = []
+    for function in asking:
+        types |= _given_by(function.type, assigned)
+    for function in called:
         for parameter in function.type.parameters:
-            target = strip(parameter.type)
-            if isinstance(target, Pointer) and not isinstance(strip(target.target), FunctionType):
-                types |= _assigned(target, [])
-        types |= _assigned(function.type.result, [])
+            types |= _behind(parameter.type, passed, const=True)
+    waiting = list(types.values())
+    while waiting:
+        new = {text: kind for text, kind in _given_by(waiting.pop(), assigned).items() if text not in types}
+        types |= new
+        waiting += new.values()
     made = [FunctionDeclaration(text, "", kind) for text, kind in types.items()]
-    declarable = [item for item in made if _is_declarable(item, limits)]
+    declarable = [item for item in made if _is_declarable(item, limits)][:_MOST_SPARES]
     each = min(_SPARES, _MOST_SPARES // max(len(declarable), 1))
     names = (f"{SPARE}{number}" for number in count())
     return [replace(item, symbol=next(names)) for item in declarable for _ in range(each)]
 
 
-def _assigned(ctype: CType, seen: list[RecordType]) -> dict[str, FunctionType]:
-    """The types of the functions to which pointers in a value point, also behind its pointers."""
+def _given_by(function: FunctionType, seen: list[RecordType]) -> dict[str, FunctionType]:
+    """The types of the functions that a function in Python of this type can assign and return. seen: as for
+    `_behind`."""
+    types: dict[str, FunctionType] = {}
+    for parameter in function.parameters:
+        target = strip(parameter.type)
+        if isinstance(target, Pointer) and not isinstance(strip(target.target), FunctionType):
+            types |= _behind(target, seen)
+    return types | _behind(function.result, seen)
+
+
+def _behind(ctype: CType, seen: list[RecordType], *, const: bool = False) -> dict[str, FunctionType]:
+    """The types of the functions to which pointers in a value point, also behind its pointers.
+
+    seen: structs that are known already; gets further ones. const: also behind pointers to const.
+    """
     found: dict[str, FunctionType] = {}
     match strip(ctype):
         case Pointer(target):
             function = strip(target)
             if isinstance(function, FunctionType):
                 found[declaration(function)] = function
-            elif not is_const(target):
-                found |= _assigned(target, seen)
+            elif const or not is_const(target):
+                found |= _behind(target, seen, const=const)
         case ArrayType(element, _):
-            found |= _assigned(element, seen)
+            found |= _behind(element, seen, const=const)
         case RecordType() as record if all(record is not other for other in seen):
             seen.append(record)
             for field in record.fields:
-                found |= _assigned(field.type, seen)
+                found |= _behind(field.type, seen, const=const)
     return found
 
 

@@ -264,7 +264,10 @@ def thunk_source(
     thread_pointer: True if each thunk sets RISC-V's thread pointer to these variables, and back.
     """
     names = TypeNames(limits)
-    bodies = [_thunk(index, function, names) for index, function in enumerate(functions)]
+    bodies = [
+        _thunk(index, function, names, linked_thunk(function.name) if registry == LINKED else "")
+        for index, function in enumerate(functions)
+    ]
     listed = [(function.name, thunk_name(index)) for index, function in enumerate(functions)]
     if own_block:
         bodies.append(_ARM_THREAD_POINTER)
@@ -303,7 +306,13 @@ def thunk_name(index: int) -> str:
     return f"minrpc_t{index}"
 
 
-def _thunk(index: int, function: FunctionDeclaration, names: TypeNames) -> str:
+def linked_thunk(packed: str) -> str:
+    """The symbol of the thunk that is the packed function `packed` of a linked-in library."""
+    return f"minrpc_t.{packed}"
+
+
+def _thunk(index: int, function: FunctionDeclaration, names: TypeNames, symbol: str) -> str:
+    """symbol: of the thunk; "" for its C name."""
     types = [names.parameter(parameter.type) for parameter in function.type.parameters]
     result = function.type.result
     arguments = [
@@ -312,6 +321,8 @@ def _thunk(index: int, function: FunctionDeclaration, names: TypeNames) -> str:
     call = f"f{index}({', '.join(arguments)})"
     form = "".join(letter(parameter.type) for parameter in function.type.parameters)
     kind = "v" if isinstance(strip(result), Void) else letter(result)
+    parameters = "(value *a, int *c, int n, value *r, int *rc, void *resource)"
+    label = f'static int {thunk_name(index)}{parameters} __asm__("{symbol}");\n' if symbol else ""
     if kind == "i":
         body = f"r->i = (long long){call};\n\t*rc = 0;"
     elif kind == "f":
@@ -327,7 +338,7 @@ def _thunk(index: int, function: FunctionDeclaration, names: TypeNames) -> str:
     return (
         f"\nextern {names.spell(result)} f{index}({', '.join(types) or 'void'}) "
         f'__asm__("{function.symbol}");\n'
-        f"static int {thunk_name(index)}(value *a, int *c, int n, value *r, int *rc, void *resource)\n{{\n"
+        f"{label}static int {thunk_name(index)}{parameters}\n{{\n"
         "\tvoid *before;\n\n\t(void)a, (void)r, (void)resource;\n"
         f'\tif (!fits("{function.name}", "{form}", c, n)) {{\n\t\treturn -1;\n\t}}\n'
         f"\tbefore = enter();\n\t{body}\n\tleave(before);\n\treturn 0;\n}}\n"

@@ -38,7 +38,7 @@ _REGISTERS: Final = {
     "EM_386": (r"\bEIP=([0-9a-f]{8})", r"\bESP=([0-9a-f]{8})", ""),
 }
 # A function that calls a loaded function.
-_THUNK: Final = re.compile(r"minrpc_t\d+.*")
+_THUNK: Final = re.compile(r"minrpc_t[\d.].*")
 _TURNED_OFF: Final = {
     UNALIGNED: "set UNALIGN_TRP in CCR, and the device's own code has unaligned accesses",
     NO_COPROCESSOR: "turned off the FPU in CPACR, and the device's own code needs it",

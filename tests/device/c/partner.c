@@ -13,8 +13,8 @@ int hal_wait(int n);
 int hal_transfer(struct message *message);
 int hal_each(int (*visit)(int result, const uint8_t *data), const uint8_t *data);
 
-static int interrupts;
-int table[4] = {1, 2, 3, 4};
+int interrupts;
+int numbers[4] = {1, 2, 3, 4};
 static uint8_t buffer[8] = {9, 8, 7};
 
 void isr(void)
@@ -32,7 +32,7 @@ uint8_t *kept(void)
 	return buffer;
 }
 
-void fill(uint8_t *data, int n)
+void count_up(uint8_t *data, int n)
 {
 	for (int i = 0; i < n; i++) {
 		data[i] = (uint8_t)(i + 1);

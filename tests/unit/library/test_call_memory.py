@@ -42,7 +42,7 @@ def test_the_memory_grows_when_a_frame_does_not_fit() -> None:
     opened = session(0x1000)
     memory = CallMemory(opened)
     for size in (8, 1024, 1025, 2048, 1024, 2049):
-        memory._base(size)
+        memory._base(size, "f")
     assert [each.args[0] for each in opened.empty.call_args_list] == [(1024,), (2048,), (4096,)]
 
 

@@ -12,7 +12,7 @@ import pytest
 from minrpc import DialectError, StructValue
 from minrpc.client.conversation import Conversation
 from minrpc.library import FakeFunction
-from minrpc.library.fake_functions import PointerArgument, _Pointers, _text
+from minrpc.library.fake_functions import _NO_LIBRARY, PointerArgument, _Pointers, _text
 from minrpc.program.c_types import (
     CType,
     Field,
@@ -107,7 +107,7 @@ def pointer(memory: Memory, *, constant: bool = False) -> PointerArgument:
     """A pointer to `short` at the memory's begin."""
     element: CType = Scalar("short", 2, "int", True)
     kind = Pointer(Qualified(element, "const") if constant else element, 8)
-    return _Pointers(cast("Conversation", memory), lambda _: None, None).to_memory(0x100, kind)
+    return _Pointers(cast("Conversation", memory), _NO_LIBRARY).to_memory(0x100, kind)
 
 
 def test_a_pointer_reads_and_writes_elements() -> None:

@@ -453,7 +453,7 @@ def test_a_null_pointer_is_none_however_it_is_given() -> None:
 
 def test_a_struct_that_c_passed_is_at_its_address_for_its_type_only() -> None:
     """A fake may return it, and assign it to a pointer: of another type it was taken, too."""
-    conversation = Mock(spec=Conversation, is_over=False)
+    conversation = Mock(spec=Conversation, is_there=True)
     passed = StructValue(ONE, Storage(24, Place(conversation, 0x1000, False)), 8)
     other = compound("other", 8, Field("p", Pointer(INT, 8), 0))
     for target in (ONE, Void()):
@@ -467,7 +467,7 @@ def test_a_struct_that_c_passed_is_at_its_address_for_its_type_only() -> None:
     ):
         with pytest.raises(TypeError, match=r"p: expected struct other \*, got"):
             refused()
-    conversation.is_over = True
+    conversation.is_there = False
     assert object_address("p", Pointer(ONE, 8), Pointer(ONE, 8), passed, None) is None
 
 
