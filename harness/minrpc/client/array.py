@@ -64,6 +64,12 @@ class RemoteArray(RemoteHandle):
                 _bytes_of(result)[:] = np.frombuffer(data, np.uint8)
         return result
 
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """The elements for numpy's own functions, as `numpy` gives them. Raises ValueError if copy is False."""
+        if copy is False:
+            raise ValueError(f"{self!r} is in the device's memory: numpy gets a copy")
+        return np.asarray(self.numpy(), dtype)
+
     def view(self, dtype: DTypeLike, shape: int | tuple[int, ...] | None = None) -> RemoteArray:
         """The same memory as elements of another type.
 

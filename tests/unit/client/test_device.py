@@ -116,6 +116,15 @@ def test_an_array_is_overwritten_from_the_host(bench: Bench) -> None:
     assert array.numpy().tolist() == [5, 6]
 
 
+def test_functions_of_numpy_get_the_elements(bench: Bench) -> None:
+    """`np.array_equal(array, expected)` was False, `np.asarray(array)` an array of one object."""
+    array = bench.device.array(np.array([5, 6], np.int8))
+    assert (np.array_equal(array, [5, 6]), np.asarray(array, np.float32).tolist()) == (True, [5.0, 6.0])
+    assert (bench.device.array(array).numpy() == array).tolist() == [True, True]
+    with pytest.raises(ValueError, match="in the device's memory: numpy gets a copy"):
+        array.__array__(copy=False)
+
+
 def test_an_array_is_overwritten_from_another(bench: Bench) -> None:
     source, target = bench.device.array(np.array([5, 6], np.int8)), bench.device.empty((2,), "int8")
     target.copy_from(source)
