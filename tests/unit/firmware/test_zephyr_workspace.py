@@ -7,8 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from minrpc import ZephyrMissingError
+from minrpc import PLATFORMS, ZephyrMissingError
 from minrpc.firmware import find_workspace
+from minrpc.firmware.recipes import recipe_for
 from minrpc.firmware.zephyr_workspace import read_version
 
 
@@ -58,6 +59,18 @@ def test_zephyr_base_in_a_workspace_has_its_topdir(tmp_path: Path, monkeypatch: 
         monkeypatch.setenv("ZEPHYR_BASE", str(named))
         found = find_workspace(tmp_path, tmp_path)
         assert (found.base, found.topdir) == (base, tmp_path / "ws")
+
+
+def test_a_build_gets_the_place_behind_a_workspaces_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = make_workspace(tmp_path / "ws", base="deps/zephyr")
+    base.rename(tmp_path / "elsewhere")
+    base.symlink_to(tmp_path / "elsewhere")
+    monkeypatch.chdir(tmp_path / "ws")
+    monkeypatch.setenv("ZEPHYR_TOOLCHAIN_VARIANT", "zephyr")
+    recipe = recipe_for(PLATFORMS["qemu_x86"], tmp_path / "app")
+    assert recipe.environment["ZEPHYR_BASE"] == str(tmp_path / "elsewhere")
 
 
 def test_the_current_directorys_before_the_projects(tmp_path: Path) -> None:
