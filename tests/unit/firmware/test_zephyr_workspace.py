@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from minrpc import PLATFORMS, ZephyrMissingError
-from minrpc.firmware import find_workspace
+from minrpc.firmware import find_workspace, workspaces
 from minrpc.firmware.recipes import recipe_for
 from minrpc.firmware.zephyr_workspace import read_version
 
@@ -49,6 +49,9 @@ def test_zephyr_base_wins_over_all(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("ZEPHYR_BASE", str(named))
     found = find_workspace(tmp_path / "ws" / "app", tmp_path / "ws")
     assert (found.base, found.version, found.topdir, found.found_by) == (named, "3.7.1", None, "ZEPHYR_BASE")
+    register(home, named, "b")
+    bases = [named, tmp_path / "ws" / "zephyr", tmp_path / "registered"]
+    assert [item.base for item in workspaces(tmp_path / "ws" / "app", tmp_path / "ws")] == bases
 
 
 def test_zephyr_base_in_a_workspace_has_its_topdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
