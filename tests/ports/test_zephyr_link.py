@@ -30,18 +30,22 @@ def headers(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("sources", "cases"),
-    [(("test_link.c", "link_uart.c"), 6), (("test_link_tcp.c",), 4)],
-    ids=["uart", "tcp"],
+    ("sources", "flags", "cases"),
+    [
+        (("test_link.c", "link_uart.c"), (), 6),
+        (("test_link_tcp.c",), (), 4),
+        (("test_link_tcp.c",), ("-DZEPHYR_44",), 4),
+    ],
+    ids=["uart", "tcp", "tcp of Zephyr 4.4"],
 )
-def test_link(headers: Path, sources: tuple[str, ...], cases: int) -> None:
+def test_link(headers: Path, sources: tuple[str, ...], flags: tuple[str, ...], cases: int) -> None:
     need_tools("cc")
     if not compiles("cc", SANITIZERS):
         pytest.skip("cc makes no sanitized programs")
     program = headers / "test_link"
     includes = [f"-I{headers}", f"-I{PORT}", f"-I{SUPPORT}", "-include", str(HERE / "zephyr_api.h")]
     files = [next(path for path in (HERE / name, PORT / name) if path.is_file()) for name in sources]
-    command = ["cc", *FLAGS, SANITIZERS, *includes, *map(str, [*files, SUPPORT / "check.c"])]
+    command = ["cc", *FLAGS, *flags, SANITIZERS, *includes, *map(str, [*files, SUPPORT / "check.c"])]
     made = subprocess.run([*command, "-o", str(program)], capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
     ran = subprocess.run([str(program)], capture_output=True, text=True, check=False, timeout=300)

@@ -287,3 +287,60 @@ def test_the_style_of_c_is_not_passed_where_checkpatch_reads_no_file(tmp_path: P
         1,
         f"checkpatch reads no file with a space in its path: {tmp_path}/a b\n",
     )
+
+
+# Programs for .ci/debian that need no root: NAME -> its text for sh.
+IMITATED = {
+    "unshare": 'while [ "$1" != "${1#-}" ] || [ "$1" = private ]; do shift; done; exec "$@"',
+    "debootstrap": 'echo "debootstrap $3"; mkdir -p "$4/etc/apt/apt.conf.d"; test "$FAILS" != debootstrap',
+    "chroot": 'echo "$@" >>"$RAN"; case $* in *"run $FAILS") exit 4 ;; esac',
+    **dict.fromkeys(("git", "mount", "cp", "apt-config"), "true"),
+}
+
+
+@pytest.mark.parametrize(("fails", "runs"), [("no", 3), ("check", 3), ("test", 3), ("debootstrap", 0)])
+def test_a_debian_fails_if_one_of_readmes_commands_does(fails: str, runs: int, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "work").mkdir()
+    for name, text in IMITATED.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    given = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "TMPDIR": f"{tmp_path}/work", "FAILS": fails}
+    environment = os.environ | given | {"RAN": f"{tmp_path}/ran"}
+    done = subprocess.run(
+        [CI / "debian", "testing"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == (fails != "no"), done.stderr
+    ran = (tmp_path / "ran").read_text().splitlines() if runs else []
+    assert [line.rpartition("minrpc && ")[2] for line in ran][:2] == ["./run check", "./run test"][:runs]
+    assert ("== Debian testing, with" in done.stdout) is (runs > 0)
+    assert ("debootstrap testing" in done.stdout) is (runs == 0)
+    assert not [*(tmp_path / "work").iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("root", "tool", "why"),
+    [(True, True, ""), (False, True, "it needs root"), (True, False, "debootstrap is not installed")],
+)
+def test_debians_that_can_not_be_made_are_skipped(
+    root: bool, tool: bool, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = parts_module()
+    monkeypatch.setattr(parts.os, "geteuid", lambda: 0 if root else 1000)
+    monkeypatch.setattr(parts.shutil, "which", lambda name: name if tool else None)
+    steps = [(step.command, step.skipped) for step in parts.debian(tmp_path)]
+    assert steps == [((".ci/debian", suite), why) for suite in ("trixie", "testing")]
+
+
+def test_workflows_run_on_all_that_is_promised() -> None:
+    """The distributions of README; Zephyr's main branch in place of the manifest's version."""
+    workflows = CI.parent / ".github" / "workflows"
+    images = str(["debian:12", "debian:13", "debian:testing", "ubuntu:24.04", "ubuntu:26.04"])
+    assert f"image: {images}".replace("'", '"') in (workflows / "pre-submit.yml").read_text()
+    upstream = (workflows / "upstream.yml").read_text()
+    (change,) = re.findall(r"sed -i '(.*)' workspace/app/west.yml", upstream)
+    manifest = CI.parent / "west.yml"
+    changed = subprocess.run(["sed", change, manifest], capture_output=True, text=True, check=True).stdout
+    assert re.findall(r"revision: (.*)", changed) == ["main"]
+    for text in (upstream, (workflows / "pre-submit.yml").read_text()):
+        assert "&& .ci/run fresh" in text

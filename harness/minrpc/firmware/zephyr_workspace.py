@@ -86,9 +86,11 @@ def find_workspace(project: Path, cwd: Path | None = None) -> Workspace:
 
 def workspaces(project: Path, cwd: Path | None = None) -> list[Workspace]:
     """Every Zephyr that the firmware builds with, found as `find_workspace` does, each once."""
-    bases = dict(reversed(list(_candidates(project, cwd or Path.cwd()))))
+    bases: dict[Path, str] = {}
+    for base, how in _candidates(project, cwd or Path.cwd()):
+        bases.setdefault(base, how)
     found = [Workspace(base, find_topdir(base), read_version(base) or "", how) for base, how in bases.items()]
-    return [item for item in reversed(found) if item.number >= OLDEST]
+    return [item for item in found if item.number >= OLDEST]
 
 
 _INIT_HERE: Final = "run `west init -l . && west update` here, or set ZEPHYR_BASE"

@@ -41,10 +41,9 @@ int uart_irq_callback_user_data_set(const struct device *device,
 	return 0;
 }
 
-int uart_irq_update(const struct device *device)
+void uart_irq_update(const struct device *device)
 {
 	ARG_UNUSED(device);
-	return 1;
 }
 
 int uart_irq_rx_ready(const struct device *device)

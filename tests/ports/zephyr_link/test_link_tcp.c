@@ -27,6 +27,24 @@
 #define zsock_close        close
 #define zsock_fcntl        fcntl
 
+#if defined(ZEPHYR_44)
+#define NET_AF_INET         (AF_INET)
+#define NET_IPPROTO_TCP     (IPPROTO_TCP)
+#define NET_SOCK_STREAM     (SOCK_STREAM)
+#define ZSOCK_SOL_SOCKET    (SOL_SOCKET)
+#define ZSOCK_SO_KEEPALIVE  (SO_KEEPALIVE)
+#define ZSOCK_SO_REUSEADDR  (SO_REUSEADDR)
+#define ZSOCK_TCP_KEEPCNT   (TCP_KEEPCNT)
+#define ZSOCK_TCP_KEEPIDLE  (TCP_KEEPIDLE)
+#define ZSOCK_TCP_KEEPINTVL (TCP_KEEPINTVL)
+#define ZSOCK_TCP_NODELAY   (TCP_NODELAY)
+#define net_htons(port)     htons(port)
+#define net_sockaddr        sockaddr
+#define net_sockaddr_in     sockaddr_in
+#define ZVFS_F_SETFL        (F_SETFL)
+#define ZVFS_O_NONBLOCK     (O_NONBLOCK)
+#endif
+
 #define CONFIG_MINRPC_LINK_TCP      1
 /* The port that the kernel chose. */
 #define CONFIG_MINRPC_LINK_TCP_PORT 0
@@ -81,6 +99,15 @@ TEST(bytes_arrive_in_their_order)
 	(void)close(far);
 }
 
+static int option(int level, int name)
+{
+	int value = -1;
+	socklen_t size = sizeof(value);
+
+	CHECK(getsockopt(client, level, name, &value, &size) == 0);
+	return value;
+}
+
 TEST(an_answer_goes_to_the_client)
 {
 	int far = connected();
@@ -93,6 +120,10 @@ TEST(an_answer_goes_to_the_client)
 	minrpc_link_write((const uint8_t *)"yes", 3U);
 	CHECK(recv(far, answer, sizeof(answer), MSG_WAITALL) == 3);
 	CHECK(memcmp(answer, "yes", 3) == 0);
+	CHECK(option(IPPROTO_TCP, TCP_NODELAY) == 1 && option(SOL_SOCKET, SO_KEEPALIVE) == 1);
+	CHECK(option(IPPROTO_TCP, TCP_KEEPIDLE) == IDLE_S);
+	CHECK(option(IPPROTO_TCP, TCP_KEEPINTVL) == PROBE_S);
+	CHECK(option(IPPROTO_TCP, TCP_KEEPCNT) == PROBES);
 	(void)close(far);
 }
 

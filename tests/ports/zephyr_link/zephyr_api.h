@@ -111,7 +111,7 @@ typedef void (*uart_irq_callback_user_data_t)(const struct device *device, void 
 
 int uart_irq_callback_user_data_set(const struct device *device,
 				    uart_irq_callback_user_data_t callback, void *context);
-int uart_irq_update(const struct device *device);
+void uart_irq_update(const struct device *device); /* as from Zephyr 4.5 on */
 int uart_irq_rx_ready(const struct device *device);
 int uart_irq_tx_ready(const struct device *device);
 void uart_irq_rx_enable(const struct device *device);

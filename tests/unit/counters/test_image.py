@@ -26,10 +26,10 @@ int main(void)
 """
 
 
-def program(directory: Path, *flags: str) -> Path:
+def program(directory: Path, *flags: str, compiler: str = "cc") -> Path:
     source, made = directory / "program.c", directory / "program"
     source.write_text(SOURCE)
-    subprocess.run(["cc", "-O2", "-no-pie", *flags, str(source), "-o", str(made)], check=True)
+    subprocess.run([compiler, "-O2", "-no-pie", *flags, str(source), "-o", str(made)], check=True)
     return made
 
 

@@ -9,12 +9,21 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from minrpc import QemuCounters, QemuMissingError, ToolchainMissingError
-from minrpc.counters import Image
+from minrpc import (
+    EmulatorExitedError,
+    QemuCounters,
+    QemuMissingError,
+    ToolchainMissingError,
+    counters_for,
+    start,
+)
+from minrpc.counters import Image, plugin_build
 from minrpc.counters.plugin_build import SOURCE, api_of, plugin_for, qemu_version, step_after_refusal
+from minrpc.cycles import load_core
 from minrpc.replay.trace import SOURCE as RECORDER
 
-from tests.unit.counters.test_image import image
+from tests.native import built, need_tools
+from tests.unit.counters.test_image import image, program
 
 __all__ = ["image"]
 
@@ -64,6 +73,15 @@ def test_a_refusal_names_versions_that_were_tried(output: str, tmp_path: Path) -
     assert "7.2, 10.0 and 11.1" in step
 
 
+def test_the_error_of_a_start_has_the_step_after_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    firmware = built("bare_mps2_an385")
+    monkeypatch.setattr(plugin_build, "api_of", lambda version: 99)
+    with counters_for(firmware.elf) as counters, pytest.raises(EmulatorExitedError) as caught:
+        start(firmware, counters=counters)
+    assert "ould not load plugin" in str(caught.value)
+    assert caught.value.next_step.startswith("this is QEMU ")
+
+
 def test_another_end_of_qemu_is_no_refusal(tmp_path: Path) -> None:
     assert step_after_refusal("qemu-system-arm: could not open 'x.elf'", f"{tmp_path}/none") is None
 
@@ -71,20 +89,58 @@ def test_another_end_of_qemu_is_no_refusal(tmp_path: Path) -> None:
 def test_it_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     qemu = fake_qemu(tmp_path, "QEMU emulator version 7.2.22")
-    built = plugin_for(qemu)
-    made = built.stat().st_mtime_ns
-    assert built.is_relative_to(tmp_path / "cache")
-    assert plugin_for(qemu) == built
-    assert built.stat().st_mtime_ns == made
+    plugin = plugin_for(qemu)
+    made = plugin.stat().st_mtime_ns
+    assert plugin.is_relative_to(tmp_path / "cache")
+    assert plugin_for(qemu) == plugin
+    assert plugin.stat().st_mtime_ns == made
+
+
+def test_all_that_makes_a_plugin_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(plugin_build, "_compile", lambda *given: given[-1].touch())
+    first, other = fake_qemu(tmp_path, "QEMU emulator version 10.0.2"), tmp_path / "11"
+    other.mkdir()
+    made = [plugin_for(first), plugin_for(fake_qemu(other, "QEMU emulator version 11.1.2"))]
+    made.append(plugin_for(first, RECORDER))
+    for name, value in (("_HEADER", Path(__file__)), ("_FLAGS", ("-O1",)), ("_COMPILERS", ("true",))):
+        monkeypatch.setattr(plugin_build, name, value)
+        made.append(plugin_for(first))
+    assert len({*made}) == 6
 
 
 @pytest.mark.parametrize("version", ["10.0.2", "11.1.2"])
-@pytest.mark.parametrize("source", [SOURCE, RECORDER])
-def test_it_compiles_for_newer_interfaces(
-    source: Path, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_recorder_compiles_for_newer_interfaces(
+    version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert plugin_for(fake_qemu(tmp_path, f"QEMU emulator version {version}"), source).is_file()
+    assert plugin_for(fake_qemu(tmp_path, f"QEMU emulator version {version}"), RECORDER).is_file()
+
+
+@pytest.mark.parametrize("version", ["9.0.4", "10.0.2", "11.1.2"])
+def test_1000_by_7_and_a_skipped_division_have_exact_cycles(
+    version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In qemu.c, which has the types of each QEMU."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    plugin = plugin_for(fake_qemu(tmp_path, f"QEMU emulator version {version}"))
+    need_tools("arm-none-eabi-gcc")
+    arm = ("-mcpu=cortex-m3", "-mthumb", "-g", "-nostdlib", "-Wl,-emain")
+    image = Image(program(tmp_path, *arm, compiler="arm-none-eabi-gcc"))
+    major, minor, _ = map(int, version.split("."))
+    qemu = tmp_path / "qemu"
+    options = [f"-DPLUGIN_API={api_of((major, minor))}", f"-DQEMU={100 * major + minor}"]
+    words = [f"-I{SOURCE.parent}", str(Path(__file__).with_name("qemu.c")), "-ldl", "-o", str(qemu)]
+    subprocess.run(["cc", "-std=gnu11", "-rdynamic", *options, *words], check=True)
+    with QemuCounters(image, core=load_core("cortex-m3")) as counters:
+        (descriptor,) = counters.descriptors
+        places = map(str, (*image.window.opens, *image.window.closes))
+        subprocess.run(
+            [str(qemu), str(plugin), f"fd={descriptor}", *places], pass_fds=[descriptor], check=True
+        )
+        (batch,) = counters.of_batches(0, ["instructions", "cycles", "cycles_most"])
+        # 2 and 4 of the division, 1 of the IT, 1 of what it skips; 12 of a way that no instruction has.
+        assert batch == {"instructions": 3, "cycles": 20, "cycles_most": 20}
 
 
 def test_without_a_compiler_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from minrpc.counters.variable_time import mnemonic_of
+from minrpc.counters import Image
+from minrpc.counters.variable_time import _is_ours, mnemonic_of
+
+from tests.unit.counters.test_image import named, program
 
 
 @pytest.mark.parametrize(
@@ -34,3 +39,9 @@ def test_what_takes_another_time(machine: str, code: str, expected: str) -> None
 
 def test_long_multiplies_take_one_time_from_the_cortex_m4_on() -> None:
     assert mnemonic_of("EM_ARM", bytes.fromhex("a2fb0301"), False, False) == ""
+
+
+def test_thunks_which_have_no_lines_are_ours(tmp_path: Path) -> None:
+    image = Image(program(tmp_path))
+    names = ("minrpc_timer_start", "work")
+    assert [_is_ours(image, named(image, name)) for name in names] == [True, False]

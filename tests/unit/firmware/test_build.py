@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -127,14 +128,23 @@ def test_a_configuration_that_fails_is_tried_anew(root: Path) -> None:
     assert "CMake Error" in caught.value.details[0]
     lists.write_text(CMAKE)
     assert exit_status(build(Target(POSIX), root=root)) == 3
+    # Now ninja runs CMake.
+    lists.write_text(f"{CMAKE}message(FATAL_ERROR nope)\n")
+    with pytest.raises(BuildError) as caught:
+        build(Target(POSIX), root=root)
+    assert "CMake Error" in caught.value.details[0]
 
 
-def test_a_tree_that_was_left_half_configured_is_made_anew(root: Path) -> None:
-    """A harness that is killed while CMake runs leaves such a tree."""
+@pytest.mark.parametrize("asked", [True, False])
+def test_a_tree_of_a_killed_harness_or_an_older_one_is_made_anew(root: Path, asked: bool) -> None:
+    """The first was killed while CMake ran; the second did not ask CMake for its inputs."""
     build(Target(POSIX), root=root)
     (tree,) = [path for path in (cache_home() / "work").iterdir() if path.is_dir()]
-    (tree / ".minrpc-note").unlink()
-    (tree / "CMakeCache.txt").write_text("CMAKE_HOME_DIRECTORY:INTERNAL=/elsewhere\n")
+    if asked:
+        (tree / ".minrpc-note").unlink()
+        (tree / "CMakeCache.txt").write_text("CMAKE_HOME_DIRECTORY:INTERNAL=/elsewhere\n")
+    else:
+        shutil.rmtree(tree / ".cmake")
     main_c(root).write_text("int main(void) { return 4; }\n")
     assert exit_status(build(Target(POSIX), root=root)) == 4
 

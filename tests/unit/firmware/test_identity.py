@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import select
@@ -21,7 +22,7 @@ from minrpc.firmware import cache_home, store
 from minrpc.firmware.cache import Entry, bound, entries, limit, locked, remove
 from minrpc.firmware.environment import build_environment, counted
 from minrpc.firmware.identity import Look
-from minrpc.firmware.inputs import Inputs
+from minrpc.firmware.inputs import Inputs, _configured_from
 from minrpc.firmware.places import Places
 from minrpc.firmware.recipes import recipe_for
 from minrpc.host import session
@@ -108,6 +109,22 @@ def test_each_file_of_the_users_counts(root: Path) -> None:
         assert not known(root), f"{file} is gone"
         file.write_bytes(before)
         assert known(root), f"{file} is as it was"
+
+
+def test_cmakes_last_answer_counts(tmp_path: Path) -> None:
+    replies = tmp_path / ".cmake/api/v1/reply"
+    replies.mkdir(parents=True)
+    with pytest.raises(BuildError, match="CMake did not list the files"):
+        _configured_from(tmp_path)
+    for moment, name in (
+        ("2026-11-26T21-09-00-0001", "new.cmake"),
+        ("2026-11-26T20-59-59-0002", "old.cmake"),
+    ):
+        answer = {"paths": {"source": "/s"}, "inputs": [{"path": name}, {"path": "/x", "isExternal": True}]}
+        (replies / f"{name}.json").write_text(json.dumps(answer))
+        index = {"reply": {"cmakeFiles-v1": {"kind": "cmakeFiles", "jsonFile": f"{name}.json"}}}
+        (replies / f"index-{moment}.json").write_text(json.dumps(index))
+    assert _configured_from(tmp_path) == ["/s/new.cmake", "/x"]
 
 
 def test_all_that_the_build_opened_is_known(root: Path, tmp_path: Path) -> None:

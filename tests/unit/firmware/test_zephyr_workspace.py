@@ -7,8 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from minrpc import ZephyrMissingError
-from minrpc.firmware import find_workspace
+from minrpc import PLATFORMS, ZephyrMissingError
+from minrpc.firmware import find_workspace, workspaces
+from minrpc.firmware.recipes import recipe_for
 from minrpc.firmware.zephyr_workspace import read_version
 
 
@@ -48,6 +49,9 @@ def test_zephyr_base_wins_over_all(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("ZEPHYR_BASE", str(named))
     found = find_workspace(tmp_path / "ws" / "app", tmp_path / "ws")
     assert (found.base, found.version, found.topdir, found.found_by) == (named, "3.7.1", None, "ZEPHYR_BASE")
+    register(home, named, "b")
+    bases = [named, tmp_path / "ws" / "zephyr", tmp_path / "registered"]
+    assert [item.base for item in workspaces(tmp_path / "ws" / "app", tmp_path / "ws")] == bases
 
 
 def test_zephyr_base_in_a_workspace_has_its_topdir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,6 +62,18 @@ def test_zephyr_base_in_a_workspace_has_its_topdir(tmp_path: Path, monkeypatch: 
         monkeypatch.setenv("ZEPHYR_BASE", str(named))
         found = find_workspace(tmp_path, tmp_path)
         assert (found.base, found.topdir) == (base, tmp_path / "ws")
+
+
+def test_a_build_gets_the_place_behind_a_workspaces_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = make_workspace(tmp_path / "ws", base="deps/zephyr")
+    base.rename(tmp_path / "elsewhere")
+    base.symlink_to(tmp_path / "elsewhere")
+    monkeypatch.chdir(tmp_path / "ws")
+    monkeypatch.setenv("ZEPHYR_TOOLCHAIN_VARIANT", "zephyr")
+    recipe = recipe_for(PLATFORMS["qemu_x86"], tmp_path / "app")
+    assert recipe.environment["ZEPHYR_BASE"] == str(tmp_path / "elsewhere")
 
 
 def test_the_current_directorys_before_the_projects(tmp_path: Path) -> None:
