@@ -60,7 +60,7 @@ def qemu_version(qemu: str) -> tuple[int, int]:
         raise QemuMissingError(error.message) from error
     found = re.search(r"version (\d+)\.(\d+)", ran.stdout)
     if found is None:
-        raise QemuMissingError(f"{qemu} --version says {ran.stdout.strip()!r}: no version")
+        raise QemuMissingError(f"{qemu} --version says {(ran.stdout or ran.stderr).strip()!r}: no version")
     return int(found[1]), int(found[2])
 
 

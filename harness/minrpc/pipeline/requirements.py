@@ -126,8 +126,7 @@ def program_version(name: str) -> str | None:
 
 @cache
 def _version_line(path: str) -> str:
-    ran = ask_tool([path, "--version"])
-    return (ran.stdout or ran.stderr).strip().partition("\n")[0] or path
+    return compiler_version(path) or path
 
 
 def _requirements(platform: Platform, *, starts: bool = True) -> Iterator[Requirement]:

@@ -40,6 +40,18 @@ def test_a_program_that_is_missing_names_its_package(name: str, package: str) ->
     assert (found.problem, found.command) == ("not installed", f"sudo apt-get install {package}")
 
 
+@pytest.mark.parametrize("name", ["cmake", "ninja", "qemu-system-arm"])
+def test_a_program_that_does_not_run_is_missing(name: str, programs: Path) -> None:
+    """A program without one of its shared libraries prints an error, no version."""
+    (programs / name).write_text("#!/bin/sh\necho 'error while loading shared libraries' >&2\nexit 127\n")
+    (programs / name).chmod(0o755)
+    found = program(name)
+    assert found.missing
+    assert "does not run" in found.problem
+    assert "exit status 127" in found.problem
+    assert found.command.startswith("install it again")
+
+
 def test_a_machine_with_everything_lacks_nothing(programs: Path) -> None:
     for name in ("gcc", "cmake", "ninja"):
         add(programs, name, f"{name} 13.2.0")
