@@ -91,6 +91,13 @@ def test_a_qemu_that_is_too_old(programs: Path) -> None:
     assert "version 2.11 is older than" in lacks["qemu-system-arm"]
 
 
+def test_a_cmake_that_is_too_old(programs: Path) -> None:
+    add(programs, "cmake", "cmake version 3.16.3")
+    (lacks,) = [item for item in lacking(PLATFORMS["posix"]) if item.name == "cmake"]
+    assert lacks.problem == "version 3.16 is older than 3.20"
+    assert lacks.command.endswith("-m pip install 'cmake>=3.20'")
+
+
 def zephyr_tree(base: Path, python: str, cmake: str) -> Path:
     """Write the files of a Zephyr 4.5.0 that tell its version, and the tools that its build takes."""
     (base / "cmake" / "modules").mkdir(parents=True)
