@@ -25,6 +25,7 @@ _ERROR_LINES: Final = 6
 _APIS: Final = {(4, 2): 1, (9, 0): 2, (11, 0): 7}
 _TRIED: Final = "7.2, 10.0 and 11.1"
 _REFUSALS: Final = ("ould not load plugin", "requires API version")
+_NO_PLUGINS: Final = ": -plugin"  # the begin of QEMU's message about the option itself
 
 
 def plugin_for(qemu: str, source: Path = SOURCE) -> Path:
@@ -42,13 +43,15 @@ def api_of(version: tuple[int, int]) -> int:
 
 def step_after_refusal(output: str, qemu: str) -> str | None:
     """The next step after QEMU ended with `output`, if it has refused a plugin; else None."""
-    if not any(text in output for text in _REFUSALS):
+    if not any(text in output for text in (*_REFUSALS, _NO_PLUGINS)):
         return None
     major, minor = qemu_version(qemu)
-    return (
-        f"this is QEMU {major}.{minor}, and counters, profiles, cycles and memory checks were tried with "
-        f"{_TRIED}: put one of these first in PATH, or measure times alone"
-    )
+    needing = "counters, profiles, cycles and memory checks"
+    if not any(text in output for text in _REFUSALS):
+        told = f"this QEMU {major}.{minor} was built without plugins, which {needing} need: put another QEMU"
+    else:
+        told = f"this is QEMU {major}.{minor}, and {needing} were tried with {_TRIED}: put one of these"
+    return f"{told} first in PATH, or measure times alone"
 
 
 @cache
@@ -60,7 +63,7 @@ def qemu_version(qemu: str) -> tuple[int, int]:
         raise QemuMissingError(error.message) from error
     found = re.search(r"version (\d+)\.(\d+)", ran.stdout)
     if found is None:
-        raise QemuMissingError(f"{qemu} --version says {ran.stdout.strip()!r}: no version")
+        raise QemuMissingError(f"{qemu} --version says {(ran.stdout or ran.stderr).strip()!r}: no version")
     return int(found[1]), int(found[2])
 
 

@@ -112,7 +112,7 @@ def compiler_version(compiler: str) -> str | None:
             f"{path} does not run: `{compiler} --version` ended with {describe_status(ran.returncode)}",
             stage="build",
             details=(ran.stderr or ran.stdout).splitlines(),
-            next_step="install the compiler again, or look for another in front of it in PATH",
+            next_step="install it again, or look for another in front of it in PATH",
         )
     return ran.stdout.partition("\n")[0] or path
 

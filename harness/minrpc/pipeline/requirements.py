@@ -26,6 +26,7 @@ from minrpc.rtl import sources_of
 from minrpc.targets import Platform, load_platforms
 
 OLDEST_QEMU: Final = (6, 0)
+OLDEST_CMAKE: Final = (3, 20)
 
 _APT: Final = "sudo apt-get install "
 _ZEPHYR_MODULES: Final = ("yaml", "elftools", "pykwalify", "packaging", "jsonschema")
@@ -126,8 +127,7 @@ def program_version(name: str) -> str | None:
 
 @cache
 def _version_line(path: str) -> str:
-    ran = ask_tool([path, "--version"])
-    return (ran.stdout or ran.stderr).strip().partition("\n")[0] or path
+    return compiler_version(path) or path
 
 
 def _requirements(platform: Platform, *, starts: bool = True) -> Iterator[Requirement]:
@@ -151,7 +151,7 @@ def _requirements(platform: Platform, *, starts: bool = True) -> Iterator[Requir
         yield _attempt("compiler", lambda: debian_toolchain(platform.arch).description)
     if platform.port == "baremetal":
         yield picolibc(platform.arch)
-    yield zephyr_cmake() if platform.port == "zephyr" else program("cmake")
+    yield zephyr_cmake() if platform.port == "zephyr" else _cmake(OLDEST_CMAKE)
     yield program("ninja")
     if platform.port == "zephyr":
         yield program("dtc")
@@ -183,15 +183,17 @@ def zephyr_workspace() -> Requirement:
 
 
 def zephyr_cmake() -> Requirement:
-    """A CMake that the found Zephyr builds with; any CMake without a Zephyr."""
-    found = program("cmake")
+    """A CMake that the found Zephyr builds with; one for MinRPC without a Zephyr."""
     try:
         workspace = find_workspace(firmware_root())
     except ZephyrMissingError:  # `zephyr_workspace` says why.
-        return found
-    oldest = workspace.oldest("cmake")
+        return _cmake(OLDEST_CMAKE)
+    return _cmake(workspace.oldest("cmake"), f", which Zephyr {workspace.version} needs")
+
+
+def _cmake(oldest: tuple[int, int], why: str = "") -> Requirement:
     command = f"{sys.executable} -m pip install 'cmake>={_dotted(oldest)}'"
-    return _at_least(found, oldest, command, f", which Zephyr {workspace.version} needs")
+    return _at_least(program("cmake"), oldest, command, why)
 
 
 def picolibc(arch: str) -> Requirement:

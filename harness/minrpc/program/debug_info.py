@@ -326,7 +326,7 @@ class _Unit:
             size = die.attributes["DW_AT_byte_size"].value
             if _number(die, "DW_AT_endianity", 0) == _BIG:
                 kind, name = "other", f"big-endian {name}"
-            if size not in _SIZES.get(kind, (size,)) or name == "__bf16":
+            if size not in _SIZES.get(kind, (size,)) or name == "__bf16" or "_BitInt" in name:
                 kind = "other"
             return Scalar(name, size, kind, signed)
         if die.tag in _POINTERS:

@@ -82,6 +82,16 @@ def test_the_error_of_a_start_has_the_step_after_a_refusal(monkeypatch: pytest.M
     assert caught.value.next_step.startswith("this is QEMU ")
 
 
+@pytest.mark.parametrize("output", ["-plugin: invalid option", "-plugin file=x.so: plugins aren't enabled"])
+def test_a_qemu_that_was_built_without_plugins_is_told(output: str, tmp_path: Path) -> None:
+    """Its version may be one that was tried."""
+    qemu = fake_qemu(tmp_path, "QEMU emulator version 7.2.22")
+    step = step_after_refusal(f"qemu-system-arm: {output}", qemu)
+    assert step is not None
+    assert "QEMU 7.2 was built without plugins" in step
+    assert "7.2, 10.0" not in step
+
+
 def test_another_end_of_qemu_is_no_refusal(tmp_path: Path) -> None:
     assert step_after_refusal("qemu-system-arm: could not open 'x.elf'", f"{tmp_path}/none") is None
 

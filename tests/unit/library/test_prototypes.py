@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import copy
+import shutil
 import subprocess
 from pathlib import Path
 from random import Random
@@ -11,7 +12,10 @@ from random import Random
 import numpy as np
 import pytest
 from minrpc import Address
-from minrpc.program.c_types import Pointer, Scalar
+from minrpc.library.thunks import callable_functions
+from minrpc.program import Elf
+from minrpc.program.c_types import AlignmentLimits, Pointer, Scalar
+from minrpc.program.debug_info import read_declarations
 
 from .host_library import HostLibrary
 from .literals import check_literals, functions, random_literal
@@ -86,3 +90,26 @@ def test_a_union_of_pointers_takes_each_and_a_pointer_into_a_struct_is_a_struct(
     assert (box.v[1].x, library.call("pointed", box)) == (7, 7)
     with pytest.raises(TypeError, match=r"box.p: expected struct pair \*, got \(float \*\)0x1000"):
         box.p = Address(0x1000, Pointer(Scalar("float", 4, "float"), 8))
+
+
+@pytest.mark.skipif(
+    shutil.which("clang") is None, reason="there is no clang, and GCC before 14 has no _BitInt"
+)
+def test_an_integer_of_bits_that_debug_information_does_not_tell_is_refused(tmp_path: Path) -> None:
+    """Its object has bits above its own, which are nobody's: as an integer of that size results are wrong."""
+    source, compiled = tmp_path / "bits.c", tmp_path / "bits.o"
+    source.write_text(
+        "typedef _BitInt(24) small;\n"
+        "_BitInt(65) wide(_BitInt(65) x) { return x + 1; }\n"
+        "int narrow(unsigned _BitInt(24) x) { return (int)x; }\n"
+        "int named(small x) { return x; }\n"
+        "int plain(int x) { return x; }\n"
+    )
+    subprocess.run(["clang", "-g", "-c", source, "-o", compiled], check=True)
+    declared = read_declarations(Elf(compiled.read_bytes(), compiled.name)).functions.values()
+    refused = {
+        function.name: function.unsupported for function in callable_functions(declared, AlignmentLimits())
+    }
+    assert refused.pop("plain") == ""
+    assert len(refused) == 3
+    assert all("_BitInt can't be passed" in reason for reason in refused.values())

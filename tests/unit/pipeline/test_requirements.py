@@ -40,6 +40,18 @@ def test_a_program_that_is_missing_names_its_package(name: str, package: str) ->
     assert (found.problem, found.command) == ("not installed", f"sudo apt-get install {package}")
 
 
+@pytest.mark.parametrize("name", ["cmake", "ninja", "qemu-system-arm"])
+def test_a_program_that_does_not_run_is_missing(name: str, programs: Path) -> None:
+    """A program without one of its shared libraries prints an error, no version."""
+    (programs / name).write_text("#!/bin/sh\necho 'error while loading shared libraries' >&2\nexit 127\n")
+    (programs / name).chmod(0o755)
+    found = program(name)
+    assert found.missing
+    assert "does not run" in found.problem
+    assert "exit status 127" in found.problem
+    assert found.command.startswith("install it again")
+
+
 def test_a_machine_with_everything_lacks_nothing(programs: Path) -> None:
     for name in ("gcc", "cmake", "ninja"):
         add(programs, name, f"{name} 13.2.0")
@@ -77,6 +89,13 @@ def test_a_qemu_that_is_too_old(programs: Path) -> None:
     add(programs, "qemu-system-arm", "QEMU emulator version 2.11.1")
     lacks = {item.name: item.problem for item in lacking(PLATFORMS["bare_mps2_an385"])}
     assert "version 2.11 is older than" in lacks["qemu-system-arm"]
+
+
+def test_a_cmake_that_is_too_old(programs: Path) -> None:
+    add(programs, "cmake", "cmake version 3.16.3")
+    (lacks,) = [item for item in lacking(PLATFORMS["posix"]) if item.name == "cmake"]
+    assert lacks.problem == "version 3.16 is older than 3.20"
+    assert lacks.command.endswith("-m pip install 'cmake>=3.20'")
 
 
 def zephyr_tree(base: Path, python: str, cmake: str) -> Path:
