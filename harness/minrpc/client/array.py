@@ -65,7 +65,7 @@ class RemoteArray(RemoteHandle):
         return result
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """The elements for numpy's own functions, as `numpy` gives them. Raises ValueError if copy is False."""
+        """The elements for numpy's own functions, a copy. Raises ValueError if copy is False."""
         if copy is False:
             raise ValueError(f"{self!r} is in the device's memory: numpy gets a copy")
         return np.asarray(self.numpy(), dtype)

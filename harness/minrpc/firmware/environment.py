@@ -7,6 +7,7 @@ variables listed here.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Final
 
@@ -56,6 +57,20 @@ _DECIDED_HERE: Final = frozenset(
     }
 )
 _LANGUAGE: Final = {"LC_ALL": "C.UTF-8"}
+
+
+# Lists of directories that compilers search. An empty element is the working directory.
+_SEARCHED: Final = ("CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH")
+
+
+def searched_from(environ: Mapping[str, str], directory: str) -> dict[str, str]:
+    """`environ`, for compilers in any working directory: relative directories start at `directory`."""
+    searched = {
+        name: ":".join(os.path.join(directory, item) for item in environ[name].split(":"))
+        for name in _SEARCHED
+        if environ.get(name)
+    }
+    return {**environ, **searched}
 
 
 def counted(environ: Mapping[str, str]) -> dict[str, str]:

@@ -212,7 +212,8 @@ def _configured_from(build_dir: Path) -> list[str]:
     """CMake's inputs: see cmake-file-api(7), "cmakeFiles". Raises BuildError without CMake's answer."""
     replies = build_dir / _API / "reply"
     try:
-        index = json.loads(max(replies.glob("index-*.json")).read_bytes())
+        last = max(replies.glob("index-*.json"), default=replies / "index-*.json")
+        index = json.loads(last.read_bytes())
         answer = json.loads((replies / index["reply"][_CMAKE_FILES]["jsonFile"]).read_bytes())
         return [os.path.join(answer["paths"]["source"], item["path"]) for item in answer["inputs"]]
     except (OSError, ValueError, KeyError) as error:

@@ -23,8 +23,8 @@ from minrpc.firmware.toolchain import (
     DEBIAN,
     debian_compiler,
     debian_toolchain,
+    environment_here,
     find_tool,
-    users_environment,
     zephyr_toolchain,
 )
 from minrpc.firmware.zephyr_workspace import Workspace, find_workspace, head_of, projects_of
@@ -176,7 +176,7 @@ def _cmake_recipe(platform: Platform, root: Path) -> Recipe:
     ports = root / "zephyr-app" / "ports"
     source = ports / platform.port
     compiler = debian_compiler(platform.arch)
-    environ = users_environment(dict(os.environ))  # Each look at a variable of os.environ decodes it.
+    environ = environment_here()
     tools = [compiler, environ.get("CC", "cc"), "as", "ld"]
     noting = noting_options() if all("gcc" in Path(_real(tool)).name for tool in tools[:2]) else []
     options = [*_link_option(platform), *noting, *cmake_options(platform)]
@@ -214,7 +214,7 @@ def _zephyr_recipe(platform: Platform, root: Path) -> Recipe:
     workspace = find_workspace(root)
     toolchain = zephyr_toolchain(platform.arch)
     seen = {
-        **users_environment(os.environ),
+        **environment_here(),
         **toolchain.environment,
         "ZEPHYR_BASE": os.path.realpath(workspace.base),
     }

@@ -14,6 +14,7 @@ from typing import Final
 
 from minrpc.errors import ToolchainMissingError
 from minrpc.firmware.cache import cache_home
+from minrpc.firmware.environment import searched_from
 from minrpc.host.process import ask_tool, describe_status
 from minrpc.host.system import home_directory
 
@@ -175,6 +176,12 @@ def users_environment(environ: Mapping[str, str]) -> dict[str, str]:
             del kept[name]
             kept |= {name: before} if before is not None else {}
     return kept
+
+
+def environment_here() -> dict[str, str]:
+    """The user's variables for a build, also in another working directory."""
+    # Each look at a variable of os.environ decodes it.
+    return searched_from(users_environment(dict(os.environ)), os.getcwd())
 
 
 def zephyr_toolchain(arch: str) -> Toolchain:

@@ -27,7 +27,7 @@ from minrpc.firmware.environment import build_environment, counted
 from minrpc.firmware.identity import Content, Look, changed_since, content_of, file_hash, hash_of, name_of
 from minrpc.firmware.inputs import inputs_of_compilation
 from minrpc.firmware.places import Places
-from minrpc.firmware.toolchain import users_environment
+from minrpc.firmware.toolchain import environment_here
 from minrpc.host.files import utf8, write_whole
 from minrpc.host.process import run_compiler
 from minrpc.library.absent import ENDINGS, nowhere
@@ -629,7 +629,7 @@ def _compiled(command: Sequence[str], source: Path) -> Path:
     A list beside it has all inputs, with their hashes; it shows which directory is current.
     """
     content = source.read_bytes()
-    environment = build_environment(users_environment(dict(os.environ)))
+    environment = build_environment(environment_here())
     objects = objects_home()
     # The compiler and its assembler by the names that PATH has now; other programs lie beside the compiler.
     tools = [shutil.which(name, path=environment.get("PATH")) or "" for name in (command[0], "as")]

@@ -20,7 +20,7 @@ from hypothesis import given, strategies as st
 from minrpc import PLATFORMS, BuildError, ConfigurationError, Firmware, Target, build
 from minrpc.firmware import cache_home, store
 from minrpc.firmware.cache import Entry, bound, entries, limit, locked, remove
-from minrpc.firmware.environment import build_environment, counted
+from minrpc.firmware.environment import build_environment, counted, searched_from
 from minrpc.firmware.identity import Look
 from minrpc.firmware.inputs import Inputs, _configured_from
 from minrpc.firmware.places import Places
@@ -315,6 +315,15 @@ def test_what_a_build_sees() -> None:
         "ARM_TOOLCHAIN_PATH": "/opt",
     }
     assert counted(given) == {"CC": "gcc", "ARM_TOOLCHAIN_PATH": "/opt"}
+
+
+def test_relative_directories_of_compilers_start_where_the_user_is() -> None:
+    """The compiler runs elsewhere, and found nothing there."""
+    given = {"CPATH": "../inc:/opt/inc", "LIBRARY_PATH": "/opt/lib:", "C_INCLUDE_PATH": "", "CC": "./cc"}
+    assert searched_from(given, "/home/me") == given | {
+        "CPATH": "/home/me/../inc:/opt/inc",
+        "LIBRARY_PATH": "/opt/lib:/home/me/",
+    }
 
 
 def test_platforms_that_differ_in_how_they_run_share_a_build(root: Path) -> None:
