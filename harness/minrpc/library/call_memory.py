@@ -218,8 +218,9 @@ class CallMemory:
         base = -(-room // _ALIGNMENT) * _ALIGNMENT
         for offset, data in plan.frame.image(base):
             waiting.write(base + offset, data)
-        self._lent = [lent for lent in self._lent if lent.owner.is_there]
-        self._lent.append(Lent(waiting, plan.function.name, base, size))
+        if size:
+            there = [lent for lent in self._lent if lent.owner.is_there]
+            self._lent = [*there, Lent(waiting, plan.function.name, base, size)]
         result = waiting.call(plan.function.name, thunk, plan.arguments(base))
         if size:
             plan.frame.take(memoryview(waiting.read(base, size)), 0, base, plan.function.name)
