@@ -23,7 +23,7 @@ from minrpc import (
 )
 from minrpc.hardware.trap import trap_of
 
-from tests.device.cmsdk_uart import require_the_same
+from tests.device.uarts import CmsdkUart, require_the_same
 
 DRIVER = Path(__file__).with_name("c") / "registers.c"
 BASE = 0x40013800
@@ -146,7 +146,9 @@ def test_a_model_sees_the_accesses_that_qemu_s_device_sees(
     if running_device.target.platform.name != "bare_mps2_an385":
         pytest.skip("its machine has no CMSDK UART to spare")
     lib = CFunctions(load(DRIVER.with_name("cmsdk.c")))
-    told, _ = require_the_same(running_device, lib, "UART_TypeDef", lambda: lib.transmit(b"hello", 5))
+    told, _ = require_the_same(
+        running_device, lib, "UART_TypeDef", CmsdkUart, lambda: lib.transmit(b"hello", 5)
+    )
     assert told == 4
 
 
