@@ -30,17 +30,7 @@ def interrupt(handler: CFunction, *, line: int = -1) -> None:
     trap = _trap_for(handler, line)
     if not trap.call("trap_interrupt"):
         raise RegisterError(f"{handler.name} did not come: interrupts are off")
-    _require_on(handler, trap.variable("trap_steps").left)
-
-
-def _require_on(handler: CFunction, left: int) -> None:
-    """Raise RegisterError if the handler has left interrupts off. left: as trap.c has it."""
-    if left:
-        mask = "PRIMASK" if left & 1 else "BASEPRI"
-        raise RegisterError(
-            f"{handler.name} returned with interrupts off: it set {mask}, which outlives it",
-            next_step="set it back at the end of the handler",
-        )
+    trap.require_on(handler.name)
 
 
 def _trap_for(handler: CFunction, line: int = -1) -> Trap:
@@ -198,8 +188,7 @@ class Interruptions:
             at.came = trap.line(int(steps.came))
         else:
             trap.call("trap_interrupt")
-            steps = trap.variable("trap_steps")
-        _require_on(self._handler, steps.left)
+        trap.require_on(self._handler.name)
         return result
 
 

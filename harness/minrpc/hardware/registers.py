@@ -20,6 +20,11 @@ class HandlerOnDevice(Protocol):
     """Protocol: a function in C that takes no arguments."""
 
     @property
+    def name(self) -> str:
+        """Its name in C."""
+        ...
+
+    @property
     def address(self) -> int:
         """Its address on the device."""
         ...
@@ -28,8 +33,8 @@ class HandlerOnDevice(Protocol):
 class InterruptSource(Protocol):
     """Protocol: raises an interrupt behind an access."""
 
-    def interrupt(self, handler: int) -> None:
-        """handler: the address of the interrupt's function."""
+    def interrupt(self, handler: HandlerOnDevice) -> None:
+        """handler: the interrupt's function."""
         ...
 
 
@@ -240,11 +245,12 @@ class Registers:
     def interrupt(self, handler: HandlerOnDevice) -> None:
         """Raise an interrupt behind the access that is being answered; `handler` is its function in C.
 
-        Raises RegisterError outside a function that answers an access.
+        Raises RegisterError outside a function that answers an access. A handler that has left interrupts off
+        (PRIMASK, BASEPRI) is a RegisterError at the end of the block.
         """
         if self.trap is None:
             raise RegisterError(f"{self.name} is not open: no code of C can be interrupted")
-        self.trap.interrupt(handler.address)
+        self.trap.interrupt(handler)
 
     def expect(self, expected: Sequence[Expected]) -> None:
         """Raise AssertionError unless C made exactly these accesses, in this order.

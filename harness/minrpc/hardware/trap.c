@@ -11,6 +11,7 @@ typedef __UINT8_TYPE__ uint8_t;
 typedef __UINT16_TYPE__ uint16_t;
 typedef __UINT32_TYPE__ uint32_t;
 typedef __UINT64_TYPE__ uint64_t;
+typedef __INTPTR_TYPE__ intptr_t;
 typedef __UINTPTR_TYPE__ uintptr_t;
 
 /* The piece of code that instructions consist of, and the piece that traps. */
@@ -91,6 +92,15 @@ static int handle(void)
 	}
 	trap_steps.left |= masks() & ~before;
 	return 1;
+}
+
+/* The masks that handlers have set since the last look. */
+uint32_t trap_left(void)
+{
+	uint32_t left = trap_steps.left;
+
+	trap_steps.left = 0U;
+	return left;
 }
 
 static __attribute__((unused)) void end_break(void)

@@ -13,7 +13,7 @@ from minrpc.client.session import Session
 from minrpc.errors import RegisterError
 from minrpc.hardware.arm import Arm
 from minrpc.hardware.core import Core
-from minrpc.hardware.registers import Registers
+from minrpc.hardware.registers import HandlerOnDevice, Registers
 from minrpc.hardware.riscv import RiscV, RiscV64
 from minrpc.hardware.x86 import X86
 from minrpc.library.compiling import Sources, compile_text
@@ -72,7 +72,8 @@ class Trap:
         self._lines: dict[int, str] = {}
         self._at = 0
         self._answering = False
-        self._handler: int | None = None
+        self._handler: HandlerOnDevice | None = None
+        self._raised = ""
         self._pointer = program_facts(toolset.elf).pointer_size
         attributes = attributes_of(self._firmware, ".ARM.attributes")
         self._core: Core = core_of(program_facts(toolset.elf).machine, self._pointer, attributes)()
@@ -97,8 +98,8 @@ class Trap:
         """A variable of the trap's code."""
         return self._library.variables[name].read()
 
-    def interrupt(self, handler: int) -> None:
-        """The interrupt comes behind the access that is being answered. handler: the address of its function.
+    def interrupt(self, handler: HandlerOnDevice) -> None:
+        """The interrupt comes behind the access that is being answered. handler: its function.
 
         Raises RegisterError outside an answer.
         """
@@ -107,7 +108,17 @@ class Trap:
                 "an interrupt behind an access is raised by a function that answers an access",
                 next_step="minrpc.interrupt(handler) raises one between calls",
             )
-        self._handler = handler
+        self._handler, self._raised = handler, handler.name
+
+    def require_on(self, handler: str) -> None:
+        """Raise RegisterError if this handler has left interrupts off."""
+        left = self.call("trap_left")
+        if left:
+            mask = "PRIMASK" if left & 1 else "BASEPRI"
+            raise RegisterError(
+                f"{handler} returned with interrupts off: it set {mask}, which outlives it",
+                next_step="set it back at the end of the handler",
+            )
 
     @property
     def ended(self) -> bool:
@@ -142,11 +153,17 @@ class Trap:
             self._programs.append((place, Program(library.name, image.program)))
 
     def remove(self, peripheral: Registers) -> None:
-        """Answer for this peripheral no more; the last one ends the trap."""
+        """Answer for this peripheral no more; the last one ends the trap.
+
+        Raises RegisterError if a handler that was raised behind an access has left interrupts off.
+        """
         self._peripherals.remove(peripheral)
+        raised, self._raised = self._raised, ""
         if not self.ended:
             self._tell()
             self._end_if_unused()
+        if raised and not self.ended:
+            self.require_on(raised)
 
     def _end_if_unused(self) -> None:
         if not self._peripherals:
@@ -170,7 +187,9 @@ class Trap:
             self._answering = outer
         if self._handler is None or not answer.complete:
             return answer.number
-        conversation.write(self.address("trap_handler"), self._handler.to_bytes(self._pointer, "little"))
+        conversation.write(
+            self.address("trap_handler"), self._handler.address.to_bytes(self._pointer, "little")
+        )
         self._handler = None
         return answer.number | 1 << 48
 

@@ -14,6 +14,7 @@
 #define BEFORE       128U /* of mstatus: they were on */
 #define MOST         9    /* states that are kept: functions wait for Python in at most eight */
 #define VECTORED     1U   /* of mtvec: an entry for each interrupt */
+#define SOFTWARE 2U /* of mie, mip: the supervisor's software interrupt, which needs no device */
 
 #define READ(csr)                                                                                  \
 	({                                                                                         \
@@ -84,6 +85,17 @@ static void outside(struct state *state, void (*run)(struct state *state))
 	trap_state = state;
 }
 
+/* A pending interrupt comes as soon as the program turns interrupts on, on cores with a supervisor.
+ */
+static void arm(int on)
+{
+	if (on) {
+		__asm__ volatile("csrs mip, %0\n\tcsrs mie, %0" ::"r"(SOFTWARE) : "memory");
+	} else {
+		__asm__ volatile("csrc mie, %0\n\tcsrc mip, %0" ::"r"(SOFTWARE) : "memory");
+	}
+}
+
 static __attribute__((noreturn)) void end_call(void)
 {
 	end_break();
@@ -126,10 +138,14 @@ static void take_interrupt(struct state *state)
 }
 
 /* Returns 0, or the firmware's handler. */
-__attribute__((used)) static uintptr_t trap_take(struct state *state)
+static uintptr_t take(struct state *state)
 {
 	uintptr_t cause = READ(mcause);
 
+	if ((intptr_t)cause < 0) {
+		take_interrupt(state);
+		return 0U;
+	}
 	if (state == &states[MOST]) { /* Python is asked about a handler's access. */
 		return trap_before & ~(uintptr_t)3U;
 	}
@@ -154,6 +170,16 @@ __attribute__((used)) static uintptr_t trap_take(struct state *state)
 		return 0U;
 	}
 	return trap_before & ~(uintptr_t)3U;
+}
+
+__attribute__((used)) static uintptr_t trap_take(struct state *state)
+{
+	uintptr_t handler;
+
+	arm(0);
+	handler = take(state);
+	arm(is_pending && !in_handler && trap_steps.size == 0U);
+	return handler;
 }
 
 #if __riscv_xlen == 64
@@ -206,7 +232,8 @@ __attribute__((naked, aligned(4))) void trap_entry(void)
 			     ".endm")
 			 "csrw mscratch, t0\n\t"
 			 "csrr t0, mcause\n\t"
-			 "bltz t0, 1f\n\t"
+			 "bltz t0, 1f\n"
+			 "4:\n\t"
 			 "lla t0, trap_state\n\t"
 			 "lx t0, 0, t0\n\t"
 			 "each sx\n\t"
@@ -241,6 +268,10 @@ __attribute__((naked, aligned(4))) void trap_entry(void)
 			 "csrr t0, mscratch\n\t"
 			 "jr t0\n"
 			 "1:\n\t"
+			 "slli t0, t0, 2\n\t"
+			 "addi t0, t0, -4\n\t" /* the software interrupt, number 1 */
+			 "beqz t0, 4b\n\t"
+			 "addi t0, t0, 4\n\t"
 			 "addi sp, sp, -32\n\t"
 			 "sx t1, 0, sp\n\t"
 			 "csrr t1, mepc\n\t"
@@ -253,7 +284,6 @@ __attribute__((naked, aligned(4))) void trap_entry(void)
 			 "csrw mepc, t1\n\t"
 			 "li t1, 128\n\t"
 			 "csrc mstatus, t1\n\t"
-			 "slli t0, t0, 2\n\t"
 			 "lla t1, trap_before\n\t"
 			 "lx t1, 0, t1\n\t"
 			 "andi t1, t1, -4\n\t"
