@@ -29,7 +29,7 @@ from minrpc.timing.plot import draw_samples
 from minrpc.timing.record import TimingRecord, content
 from minrpc.timing.side_by_side import side_by_side
 from minrpc.timing.text import record_text
-from minrpc.timing.units import parse_percent
+from minrpc.timing.units import parse_percent, percent
 
 
 def say(line: str) -> None:
@@ -195,7 +195,7 @@ class Run:
         if self._precision is None or summary.precision <= self._precision:
             return True
         needed = samples_needed(summary, self._precision)
-        known = f"the median is known to {summary.precision * 100:.2g} %"
+        known = f"the median is known to {percent(summary.precision, 2, '')}"
         say(f"minrpc: --until {self._given.until} not reached in {summary.count} repeats: {known};")
         say(f"  next: about {needed} repeats would do: --max-repeats {needed}, or a longer --min-repeat-ms")
         return False

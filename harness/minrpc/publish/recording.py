@@ -35,6 +35,7 @@ from minrpc.sizes import program_sizes
 from minrpc.targets import Target
 from minrpc.timing import MeasuredCode, Measurement, samples_needed
 from minrpc.timing.record import TimingRecord
+from minrpc.timing.units import percent
 
 # Samples of a request: the number that fits in the smallest device's answer.
 _REPEATS_AT_ONCE: Final = 1000
@@ -259,9 +260,8 @@ def _wanted(whole: Measurement, options: CallOptions, say: Callable[[str], None]
     if precision is None or whole.summary.precision <= precision or have >= options.max_repeats:
         return have
     needed = samples_needed(whole.summary, precision)
-    say(
-        f"{have} repeats: the median is known to {whole.summary.precision * 100:.2g} %, about {needed} needed"
-    )
+    known = percent(whole.summary.precision, 2, "")
+    say(f"{have} repeats: the median is known to {known}, about {needed} needed")
     return min(max(needed, have + 1), 2 * have, options.max_repeats)
 
 

@@ -77,7 +77,7 @@ def _interval(measurement: Measurement) -> str:
         counted = "processes" if measurement.processes > 1 else "repeats"
         return f"of the median: not known, it takes {least_samples()} {counted}"
     span = f"{count(interval.low, 3)} to {count(interval.high, 3)} ticks"
-    known = f"known to {measurement.summary.precision * 100:.2g} %"
+    known = f"known to {percent(measurement.summary.precision, 2, '')}"
     alone = ", in this process" if measurement.clock.mode == "wall" and measurement.processes == 1 else ""
     return f"of the median{alone}: {span}, {known}"
 

@@ -28,9 +28,15 @@ def count(value: float, decimals: int = 2) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def percent(ratio: float, digits: int = 3) -> str:
-    """A change in percent: `percent(0.0123)` is "+1.23 %"; no change is "0 %"."""
-    return f"{ratio * 100:+.{digits}g} %" if ratio else "0 %"
+def percent(ratio: float, digits: int = 3, sign: str = "+") -> str:
+    """A change in percent: `percent(0.0123)` is "+1.23 %", `percent(25)` "+2,500 %"; no change is "0 %".
+
+    sign: "" for a share, which has none: `percent(0.0123, 2, "")` is "1.2 %".
+    """
+    value = ratio * 100
+    # A number that is rounded to more than `digits` digits would get an exponent.
+    form = f"{sign},.0f" if abs(value) >= 10**digits - 0.5 else f"{sign}.{digits}g"
+    return f"{value:{form}} %" if ratio else "0 %"
 
 
 def parse_percent(text: str) -> float:

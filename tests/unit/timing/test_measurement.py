@@ -169,6 +169,13 @@ def test_quantities(value: float, text: str) -> None:
 def test_counts_and_percentages() -> None:
     assert (count(112424.99), count(3.0), count(1e6, 0)) == ("112,424.99", "3", "1,000,000")
     assert (percent(0.0123), percent(-0.5), percent(0)) == ("+1.23 %", "-50 %", "0 %")
+    assert (percent(9.994), percent(9.996), percent(-25)) == ("+999 %", "+1,000 %", "-2,500 %")
+    assert [percent(share, 2, "") for share in (0.0123, 0.994, 0.996, 1.2)] == [
+        "1.2 %",
+        "99 %",
+        "100 %",
+        "120 %",
+    ]
     assert (parse_percent("1%"), parse_percent(" 0.5 % ")) == (0.01, 0.005)
     for text in ("1", "0%", "-1%", "x%"):
         with pytest.raises(ValueError, match="not a percentage"):
