@@ -46,7 +46,7 @@ typedef struct {
 #define I2C_SR1_SB    (1U << 0)
 #define I2C_SR1_ADDR  (1U << 1)
 #define I2C_SR1_RXNE  (1U << 6)
-#define I2C_SR1_AF    (1U << 10)
+#define I2C_SR1_AF    (1U << 10) /* a written 0 clears it */
 
 typedef struct {
 	__IO uint32_t CR;

@@ -18,6 +18,7 @@ static int wait_for(uint32_t flag)
 
 	while ((I2C1->SR1 & flag) == 0U) {
 		if ((I2C1->SR1 & I2C_SR1_AF) != 0U) {
+			I2C1->SR1 = ~I2C_SR1_AF;
 			return NO_ANSWER;
 		}
 		if (HAL_GetTick() - start > TIMEOUT_MS) {

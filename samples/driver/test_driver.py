@@ -7,7 +7,7 @@ pytest samples/driver --platform posix,bare_mps2_an385,bare_rv32
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,7 +18,8 @@ from minrpc import CFunctions, interrupt, interruptions, registers, variables
 USART1 = 0x40013800
 I2C1 = 0x40005400
 RXNE, TXE = 1 << 5, 1 << 7
-AF = 1 << 10
+START, STOP = 1 << 8, 1 << 9
+SB, ADDR, READY, AF = 1, 1 << 1, 1 << 6, 1 << 10
 DMA1 = 0x40026000
 EN, TC, TE = 1, 1 << 1, 1 << 2
 
@@ -70,9 +71,9 @@ def usart(uart: CFunctions) -> Iterator[Usart]:
 
 
 def test_the_uart_is_set_up_in_this_order(uart: CFunctions, usart: Usart) -> None:
-    uart.uart_init(16_000_000, 115_200)
+    uart.uart_init(72_000_000, 115_200)
     opened = usart.registers
-    opened.expect([opened.BRR.write(139), opened.CR1.write(0x202C)])
+    opened.expect([opened.BRR.write(625), opened.CR1.write(0x202C)])
 
 
 def test_bytes_are_sent_by_interrupts(uart: CFunctions, usart: Usart) -> None:
@@ -84,9 +85,9 @@ def test_bytes_are_sent_by_interrupts(uart: CFunctions, usart: Usart) -> None:
 
 
 def test_received_bytes_wait(uart: CFunctions, usart: Usart) -> None:
-    usart.receive(b"123456789")
+    usart.receive(b"123456\x80\xff9")
     assert variables(uart).lost == 1
-    assert [uart.uart_read() for _ in range(9)] == [*b"12345678", -1]
+    assert [uart.uart_read() for _ in range(9)] == [*b"123456\x80\xff", -1]
     assert {access.kind for access in usart.registers.accesses} == {"read"}
 
 
@@ -116,31 +117,87 @@ def test_an_interrupt_may_come_at_any_instruction(load: minrpc.library.Load, sha
             sweep.require(holds, prepare=prepare)
 
 
-def test_the_sensor_answers(load: minrpc.library.Load) -> None:
-    lib = load("sensor.c", fakes={"HAL_GetTick": lambda: 0})
-    with registers(lib, I2C1, "I2C_TypeDef") as i2c:
-        i2c.SR1.reads = [0, 0, 1, 2, 1 << 6]
-        i2c.DR.reads = [0xE7]
-        assert lib.sensor_read() == -25
-        assert [access.name for access in i2c.accesses].count("SR2") == 1
-        assert [str(access).partition(" at ")[0] for access in i2c.accesses if access.kind == "write"] == [
-            "write CR1 0x100",
-            "write DR 0x91",
-            "write CR1 0x300",
-        ]
+class Sensor:
+    """A model of the I2C and of the sensor at its bus. A flag is seen at the second look at the status."""
+
+    registers: Any = None
+    present = True
+    missing = 0  # a flag that does not come
+
+    def __init__(self, readings: Iterable[int]) -> None:
+        self.readings = iter(readings)
+        self.flags = self.seen = 0
+
+    def come(self, flag: int) -> None:
+        self.flags |= flag & ~self.missing
+
+    def read_SR1(self) -> int:  # noqa: N802
+        seen, self.seen = self.seen, self.flags
+        return seen & self.flags
+
+    def write_SR1(self, value: int) -> None:  # noqa: N802
+        self.flags &= value | ~AF
+
+    def read_SR2(self) -> int:  # noqa: N802
+        if self.seen & ADDR:
+            self.flags &= ~ADDR
+            self.come(READY)
+        return 0
+
+    def write_CR1(self, value: int) -> None:  # noqa: N802
+        if value & START:
+            self.come(SB)
+        else:
+            self.flags &= AF  # the bus is given free
+        self.registers.CR1.value &= ~START
+
+    def write_DR(self, address: int) -> None:  # noqa: N802
+        if self.seen & SB:  # else there is no start in front of the address, and nothing comes
+            self.flags &= ~SB
+            self.come(ADDR if self.present and address == 0x91 else AF)
+
+    def read_DR(self) -> int:  # noqa: N802
+        self.flags &= ~READY
+        return next(self.readings)
 
 
-@pytest.mark.parametrize(("status", "result"), [(0, -1001), (AF, -1000)])
-def test_the_sensor_is_given_up_and_the_bus_is_free(
-    load: minrpc.library.Load, status: int, result: int
-) -> None:
-    clock = itertools.count()
-    lib = load("sensor.c", fakes={"HAL_GetTick": lambda: next(clock)})
-    with registers(lib, I2C1, "I2C_TypeDef") as i2c:
-        i2c.SR1.reads = lambda: status
-        assert lib.sensor_read() == result
-        assert i2c.CR1.value & 1 << 9
-    assert next(clock) < 10
+@contextmanager
+def sensor_at(lib: CFunctions, *readings: int) -> Iterator[Sensor]:
+    model = Sensor(readings)
+    with registers(lib, I2C1, "I2C_TypeDef", model=model) as model.registers:
+        yield model
+        assert model.registers.CR1.value & STOP
+
+
+@pytest.fixture
+def bus(load: minrpc.library.Load) -> CFunctions:
+    """The sensor's driver; its tick counts the looks at it, and wraps soon."""
+    clock = itertools.count(2**32 - 3)
+    return load("sensor.c", fakes={"HAL_GetTick": lambda: next(clock) % 2**32})
+
+
+def test_the_sensor_answers(bus: CFunctions) -> None:
+    with sensor_at(bus, 0xE7, 30) as sensor:
+        assert [bus.sensor_read(), bus.sensor_read()] == [-25, 30]
+        assert [access.name for access in sensor.registers.accesses].count("SR2") == 2
+
+
+def test_the_sensor_is_absent_once(bus: CFunctions) -> None:
+    with sensor_at(bus, 21) as sensor:
+        sensor.present = False
+        assert bus.sensor_read() == -1000
+        sensor.present = True
+        assert bus.sensor_read() == 21
+
+
+@pytest.mark.parametrize("missing", [SB, ADDR, READY])
+def test_the_bus_is_stuck_once(bus: CFunctions, missing: int) -> None:
+    with sensor_at(bus, 21) as sensor:
+        sensor.missing = missing
+        assert bus.sensor_read() == -1001
+        assert len(sensor.registers.accesses) < 40
+        sensor.missing = 0
+        assert bus.sensor_read() == 21
 
 
 class Dma:
@@ -178,11 +235,12 @@ def dma_of(lib: CFunctions) -> Iterator[Dma]:
 
 def test_a_transfer_moves_the_bytes(load: minrpc.library.Load) -> None:
     lib = load("dma.c")
-    target, text = minrpc.place(lib, bytes(6)), minrpc.place(lib, b"hello")
     with dma_of(lib) as dma:
-        for size in (5, 2):
+        for text in (b"hello", b"world", b"by"):
+            target, source = minrpc.place(lib, bytes(6)), minrpc.place(lib, text)
             dma.registers.accesses.clear()
-            assert lib.dma_copy(target, text, size) == size
+            assert lib.dma_copy(target, source, len(text)) == len(text)
+            assert bytes(target)[:6] == text.ljust(6, b"\0")
             opened = dma.registers
             opened.expect(
                 [
@@ -194,23 +252,24 @@ def test_a_transfer_moves_the_bytes(load: minrpc.library.Load) -> None:
                 ]
             )
             assert opened.ISR.value == 0
-    assert bytes(target)[:6] == b"hello\0"
 
 
 def test_a_transfer_fails_and_the_next_one_works(load: minrpc.library.Load) -> None:
     lib = load("dma.c")
-    target, text = minrpc.place(lib, bytes(6)), minrpc.place(lib, b"hello")
+    target, other, text = (minrpc.place(lib, value) for value in (bytes(5), bytes(5), b"hello"))
     with dma_of(lib) as dma:
         dma.outcome = TE
         assert lib.dma_copy(target, text, 5) == -2
         dma.outcome = 0
-        assert [lib.dma_start(target, text, 5) for _ in range(2)] == [0, -1]
+        assert [lib.dma_start(target, text, 5), lib.dma_start(other, text, 2)] == [0, -1]
         interrupt(lib.DMA1_IRQHandler)  # of another device at the same line
-        assert lib.dma_start(target, text, 5) == -1
+        assert lib.dma_start(other, text, 5) == -1
         dma.outcome = TC
         dma.finish()
         interrupt(lib.DMA1_IRQHandler)
-        assert lib.dma_copy(target, text, 5) == 5
+        assert [bytes(target)[:5], bytes(other)[:5]] == [b"hello", bytes(5)]
+        assert lib.dma_copy(other, text, 5) == 5
+        assert bytes(other)[:5] == b"hello"
 
 
 def test_a_forgotten_barrier_shows(load: minrpc.library.Load) -> None:

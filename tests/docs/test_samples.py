@@ -27,7 +27,7 @@ def run_sample(name: str, *options: str) -> str:
 
 @pytest.mark.slow
 def test_driver() -> None:
-    assert "32 passed, 1 skipped" in run_sample("driver", "--platform", "posix,bare_mps2_an385,bare_rv32")
+    assert "38 passed, 1 skipped" in run_sample("driver", "--platform", "posix,bare_mps2_an385,bare_rv32")
 
 
 @pytest.mark.slow
