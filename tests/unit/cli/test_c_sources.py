@@ -133,6 +133,24 @@ def test_arguments_that_do_not_fit_are_told(
     assert "next: see its functions: minrpc functions " in told
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--secret", "x"], "posix is not RTL"),
+        (["--shares", "3"], "argument 3 is no array with two halves"),
+        (["--secret", "1,none"], "the function has no parameter 'none'"),
+        (["--secret", "5"], "the function has no parameter '5'"),
+        (["--secret", "0"], "the function has no parameter '0'"),
+    ],
+)
+def test_leakage_needs_a_secret_array_and_rtl(
+    options: list[str], told: str, source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arrays = ["--arg", "int16[4]", "--arg", "int16[4]", "--arg", "4", "--arg", "3"]
+    assert main(["leakage", source, "scale", *arrays, *options, "--platform", "posix"]) == 2
+    assert told in capsys.readouterr().err
+
+
 def test_a_number_that_does_not_fit_is_told(source: str, capsys: pytest.CaptureFixture[str]) -> None:
     for number in ("1.5", str(2**40)):
         given = ["time", "square", "--source", source, "--arg", number, "--platform", "posix"]
