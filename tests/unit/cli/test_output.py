@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -249,12 +250,13 @@ def test_the_cache_is_shown_and_cleaned(
     minrpc: Minrpc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    old = tmp_path / "minrpc" / "firmware" / "old"
-    old.mkdir(parents=True)
-    (old / "elf").write_bytes(b"x" * 10_000)
-    os.utime(old, (1e9, 1e9))
+    old, new = (tmp_path / "minrpc" / "firmware" / name for name in ("old", "new"))
+    for entry, hours in ((old, 12 * 24), (new, 3)):
+        entry.mkdir(parents=True)
+        (entry / "elf").write_bytes(b"x" * 10_000)
+        os.utime(entry, (time.time() - hours * 3600,) * 2)
     status, out, _ = minrpc("cache")
-    assert (status, "firmware | old" in out) == (0, True)
+    assert (status, "12.0 days" in out, "3.0 h" in out) == (0, True, True)
     status, out, _ = minrpc("cache", "--clean")
-    assert (status, old.exists(), "removed 1" in out) == (0, False, True)
+    assert (status, old.exists(), new.exists(), "removed 1" in out) == (0, False, True, True)
     assert minrpc("cache", "--all")[0] == 2

@@ -79,6 +79,16 @@ def test_an_array_that_a_function_returned_is_freed(client: Client) -> None:
     assert client.freed == [(ARRAY.handle, TypeCode.NDARRAY)]
 
 
+def test_a_function_by_its_name_is_freed_with_its_last_use(client: Client) -> None:
+    for _ in range(2):
+        found = client.function(":inc")
+    client.free(found)
+    assert client.freed == []
+    client.free(found)
+    client.free(found)
+    assert client.freed == [(found, TypeCode.FUNCTION)]
+
+
 def test_a_module_that_was_given_again_stays(client: Client) -> None:
     """A module that was released while its function was in use, then loaded again, is not freed with the
     function."""
