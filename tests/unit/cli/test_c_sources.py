@@ -139,7 +139,8 @@ def test_arguments_that_do_not_fit_are_told(
         (["--secret", "x"], "posix is not RTL"),
         (["--shares", "3"], "argument 3 is no array with two halves"),
         (["--secret", "1,none"], "the function has no parameter 'none'"),
-        (["--secret", "5"], "the function has no parameter '5'"),
+        (["--secret", "bye"], "did you mean by"),
+        (["--secret", "5"], "there is x, y, n, by"),
         (["--secret", "0"], "the function has no parameter '0'"),
     ],
 )

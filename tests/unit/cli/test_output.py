@@ -239,11 +239,14 @@ def completed(line: str, tmp_path: Path) -> list[str]:
     return answers.read_text().split()
 
 
-def test_a_shell_completes_commands_options_and_platforms(tmp_path: Path) -> None:
+def test_a_shell_completes_commands_options_and_platforms(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert completed("minrpc comp", tmp_path) == ["compare", "completion"]
     assert "--min-repeat-ms" in completed("minrpc time --min", tmp_path)[0]
     assert "bare_mps2_an385" in completed("minrpc check --platform ba", tmp_path)
     assert main(["completion", "bash"]) == 0
+    assert "minrpc" in capsys.readouterr().out
 
 
 def test_the_cache_is_shown_and_cleaned(
@@ -259,4 +262,5 @@ def test_the_cache_is_shown_and_cleaned(
     assert (status, "12.0 days" in out, "3.0 h" in out) == (0, True, True)
     status, out, _ = minrpc("cache", "--clean")
     assert (status, old.exists(), new.exists(), "removed 1" in out) == (0, False, True, True)
-    assert minrpc("cache", "--all")[0] == 2
+    assert (minrpc("cache", "--clean", "--days", "0.1")[0], new.exists()) == (0, False)
+    assert [minrpc("cache", *words)[0] for words in (["--all"], ["--clean", "--days", "-0.1"])] == [2, 2]

@@ -12,7 +12,7 @@ from minrpc import ConfigurationError
 from minrpc.check.leakage import LEAST, Inputs, Leakage, leakage, welch_t
 from minrpc.rtl import CallTrace
 
-WORDS, BYTES = np.zeros((2, 3), np.uint16), np.zeros(4, np.uint8)
+WORDS, BYTES = np.zeros((2, 3), np.uint16), np.zeros(8, np.uint8)
 PC = np.arange(3, dtype=np.uint32)
 
 
@@ -36,10 +36,10 @@ def test_only_the_secret_of_a_fixed_trace_is_fixed() -> None:
     one, other = (inputs.drawn(random, np.random.default_rng(2)) for _ in range(2))
     free = inputs.drawn(random, None)
     assert [one[at] for at in (1, 4)] == [7, 0.5]
-    assert [(one[at].dtype, one[at].shape) for at in (0, 2)] == [(np.uint16, (2, 3)), (np.uint8, (4,))]
+    assert [(one[at].dtype, one[at].shape) for at in (0, 2)] == [(np.uint16, (2, 3)), (np.uint8, (8,))]
     assert np.array_equal(one[0], other[0])
     assert not np.array_equal(one[0], free[0])
-    secrets = [(drawn[2][:2] ^ drawn[2][2:]).tobytes() for drawn in (one, other, free)]
+    secrets = [(drawn[2][:4] ^ drawn[2][4:]).tobytes() for drawn in (one, other, free)]
     assert secrets[0] == secrets[1] != secrets[2]
     for at in (2, 3):
         assert not np.array_equal(one[at], other[at])

@@ -18,6 +18,7 @@ targets:
     - NetworkSerialPort: {name: debug, host: rack, port: 7, protocol: raw}
     - NetworkPowerPort: {name: power}
 """
+POWER = ENV.replace("NetworkSerialPort", "NetworkPowerPort")
 SECOND = "    - NetworkSerialPort: {name: log, host: rack, port: 8}\n"
 FINE = {
     "acquire": (0, ""),
@@ -65,12 +66,16 @@ def test_a_port_by_its_name_without_power(client: Path) -> None:
     place.release()
 
 
-def test_a_place_that_the_user_holds_is_kept(client: Path) -> None:
-    answer(client, acquire=(1, "You have already acquired desk"))
-    place = acquire("labgrid:desk")
-    place.release()
-    assert not place.ours
-    assert "release" not in asked(client)
+@pytest.mark.parametrize(("changed", "ours"), [("noon", True), ("later", False)])
+def test_a_place_that_was_acquired_before(client: Path, changed: str, ours: bool) -> None:
+    """By a run that was killed, or by the user since then."""
+    answer(client)
+    killed = acquire("labgrid:desk")
+    assert killed.lock is not None
+    killed.lock.release()
+    answer(client, acquire=(1, "You have already acquired desk"), show=(0, f"  changed: {changed}\n"))
+    acquire("labgrid:desk").release()
+    assert ("release" in asked(client)) is ours
 
 
 @pytest.mark.parametrize(
@@ -82,7 +87,8 @@ def test_a_place_that_the_user_holds_is_kept(client: Path) -> None:
         ("labgrid:desk", "show", 0, "nothing", HarnessError, "no time of change"),
         ("labgrid:desk", "env", 1, "", HarnessError, "env of the place desk failed"),
         ("labgrid:desk", "env", 0, ENV + SECOND, AmbiguousBoardError, "labgrid:desk/log"),
-        ("labgrid:desk/jtag", "env", 0, ENV, ConfigurationError, "no such serial port"),
+        ("labgrid:desk/jtag", "env", 0, ENV, ConfigurationError, "name one of debug"),
+        ("labgrid:desk", "env", 0, POWER, ConfigurationError, "it has NetworkPowerPort"),
         ("labgrid:desk", "power", 1, "no matching remote resource", HarnessError, "start labgrid-exporter"),
     ],
 )
