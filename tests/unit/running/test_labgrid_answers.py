@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from minrpc import AmbiguousBoardError, BoardBusyError, ConfigurationError, HarnessError
-from minrpc.host.owned_lock import DIRECTORY_VARIABLE
+from minrpc.host.owned_lock import DIRECTORY_VARIABLE, holder_of
 from minrpc.running.labgrid import acquire
 
 ENV = """# of the place
@@ -55,7 +55,9 @@ def test_a_place_is_acquired_and_released(client: Path) -> None:
     place = acquire("labgrid:desk")
     assert (place.url, place.ours) == ("socket://rack:7", True)
     assert place.power_command.endswith("labgrid-client -p desk power cycle")
+    assert holder_of("labgrid:desk") is not None
     place.release()
+    assert holder_of("labgrid:desk") is None
     assert asked(client) == ["acquire", "show", "env", "power", "release"]
 
 
