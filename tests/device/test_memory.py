@@ -64,6 +64,7 @@ def test_no_more_is_measured_than_the_compiler_says(
             pytest.skip("the port does not know its stack, or the compiler tells no bound")
         assert not memory.beyond_bound, memory
         assert memory.stack > memory.bound - 160
+        assert memory.bound % 4 == 0
         bounds[name] = memory.bound
     assert bounds["use_below"] > bounds["use_much"] >= 800
     assert lib.measure("use_stack", memory=True, repeat=2)(64).memory.bound is None

@@ -45,6 +45,10 @@ def test_a_seed_gives_what_numpy_makes_of_it(host: Host, code: int, bits: int, e
     assert threefry(host, DataType(code, bits), 4, 7).hex() == elements
 
 
+def test_one_of_the_floats_is_zero(host: Host) -> None:
+    assert threefry(host, DataType(4, 16), 4, 550).hex() == "20be0000e8bed03d"
+
+
 def test_other_seeds_give_other_elements(host: Host) -> None:
     """Each bit of a seed matters, also in the upper half."""
     seeds = [7, 8, 7 + (1 << 32), 7 + (1 << 63), 1 << 32, 1 << 33, U64_MAX]

@@ -124,3 +124,13 @@ def test_a_row_says_why_a_board_does_not_build(workspace: Workspace, minrpc: Min
     assert status == 0, err
     assert f"Zephyr {workspace.version}\n\n| board" in out
     assert "does not build: Zephyr" in out
+
+
+def test_a_firmware_is_built_and_flashed(tmp_path: Path, minrpc: Minrpc) -> None:
+    (tmp_path / "minrpc.toml").write_text('[platforms.desk]\nextends = "posix"\nflash_command = "cp {elf}"\n')
+    status, out, _ = minrpc("board", "flash", "--platform", "desk", "--", "flashed")
+    assert (status, out.splitlines()[:2]) == (0, ["desk: firmware", "desk: flash"])
+    assert "desk: done" in out
+    assert (tmp_path / "flashed").read_bytes().startswith(b"\x7fELF")
+    status, out, told = minrpc("board", "flash", "--platform", "posix")
+    assert (status, out, "posix is not flashed: it is a process" in told) == (2, "", True)

@@ -133,6 +133,52 @@ def test_arguments_that_do_not_fit_are_told(
     assert "next: see its functions: minrpc functions " in told
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--secret", "x"], "posix is not RTL"),
+        (["--shares", "3"], "argument 3 is no array with two halves"),
+        (["--secret", "1,none"], "the function has no parameter 'none'"),
+        (["--secret", "bye"], "did you mean by"),
+        (["--secret", "5"], "there is x, y, n, by"),
+        (["--secret", "0"], "the function has no parameter '0'"),
+    ],
+)
+def test_leakage_needs_a_secret_array_and_rtl(
+    options: list[str], told: str, source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arrays = ["--arg", "int16[4]", "--arg", "int16[4]", "--arg", "4", "--arg", "3"]
+    assert main(["leakage", source, "scale", *arrays, *options, "--platform", "posix"]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_a_profile_beside_the_source_has_the_functions_own_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Inlined code has lines of another file."""
+    (tmp_path / "inner.h").write_text("\n" * 60 + "static inline int part(int x) { return x * 3 + x / 7; }\n")
+    source = tmp_path / "f.c"
+    source.write_text(
+        '#include "inner.h"\n\nint outer(int n)\n{\n\tint sum = 0;\n\twhile (n) {\n'
+        "\t\tsum ^= n;\n\t\tsum += part(n--);\n\t}\n\treturn sum;\n}\n"
+    )
+    given = ["profile", "outer", "--source", str(source), "--arg", "5", "--platform", "bare_mps2_an385"]
+    assert main([*given, "--top", "1", "--annotate", "outer"]) == 0
+    title, *rows = capsys.readouterr().out.partition("outer, ")[2].splitlines()
+    assert title == str(source)
+    numbers = [int(row[16:21]) for row in rows]
+    assert numbers == list(range(numbers[0], numbers[-1] + 1))
+    assert (numbers[0] in (3, 4), numbers[-1] in (10, 11)) == (True, True)
+    lines = source.read_text().splitlines()
+    assert [row[23:] for row in rows] == [lines[number - 1] for number in numbers]
+    counts = {
+        number: int(row[2:14] or 0) for number, row in zip(numbers, rows, strict=True) if row[2:14].strip()
+    }
+    assert counts[7] >= 5
+    assert main([*given, "--annotate", "outr"]) == 2
+    assert "the program has no function outr\n  next: did you mean outer" in capsys.readouterr().err
+
+
 def test_a_number_that_does_not_fit_is_told(source: str, capsys: pytest.CaptureFixture[str]) -> None:
     for number in ("1.5", str(2**40)):
         given = ["time", "square", "--source", source, "--arg", number, "--platform", "posix"]

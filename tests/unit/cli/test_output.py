@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -238,23 +239,28 @@ def completed(line: str, tmp_path: Path) -> list[str]:
     return answers.read_text().split()
 
 
-def test_a_shell_completes_commands_options_and_platforms(tmp_path: Path) -> None:
+def test_a_shell_completes_commands_options_and_platforms(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert completed("minrpc comp", tmp_path) == ["compare", "completion"]
     assert "--min-repeat-ms" in completed("minrpc time --min", tmp_path)[0]
     assert "bare_mps2_an385" in completed("minrpc check --platform ba", tmp_path)
     assert main(["completion", "bash"]) == 0
+    assert "minrpc" in capsys.readouterr().out
 
 
 def test_the_cache_is_shown_and_cleaned(
     minrpc: Minrpc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    old = tmp_path / "minrpc" / "firmware" / "old"
-    old.mkdir(parents=True)
-    (old / "elf").write_bytes(b"x" * 10_000)
-    os.utime(old, (1e9, 1e9))
+    old, new = (tmp_path / "minrpc" / "firmware" / name for name in ("old", "new"))
+    for entry, hours in ((old, 12 * 24), (new, 3)):
+        entry.mkdir(parents=True)
+        (entry / "elf").write_bytes(b"x" * 10_000)
+        os.utime(entry, (time.time() - hours * 3600,) * 2)
     status, out, _ = minrpc("cache")
-    assert (status, "firmware | old" in out) == (0, True)
+    assert (status, "12.0 days" in out, "3.0 h" in out) == (0, True, True)
     status, out, _ = minrpc("cache", "--clean")
-    assert (status, old.exists(), "removed 1" in out) == (0, False, True)
-    assert minrpc("cache", "--all")[0] == 2
+    assert (status, old.exists(), new.exists(), "removed 1" in out) == (0, False, True, True)
+    assert (minrpc("cache", "--clean", "--days", "0.1")[0], new.exists()) == (0, False)
+    assert [minrpc("cache", *words)[0] for words in (["--all"], ["--clean", "--days", "-0.1"])] == [2, 2]

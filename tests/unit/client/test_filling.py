@@ -59,6 +59,7 @@ def test_the_generator_gives_random123s_known_answers(
 
 def test_the_first_element_of_seed_0_is_random123s() -> None:
     assert words(0, 1) == [0x99BA4EFE6B200159]
+    assert np.array_equal(random_values(9), random_values(9, "float32", 0))
 
 
 def test_no_seeds_sequence_is_a_window_of_anothers() -> None:

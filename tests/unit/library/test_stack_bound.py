@@ -5,10 +5,17 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
+from minrpc.library import LoadedLibrary
 from minrpc.library.stack_bound import FLAG, parse_graphs
+from minrpc.timing.measurement import MemoryUse
+
+from tests.unit.timing.samples import measured
 
 SOURCES = {
     "one": """
@@ -42,3 +49,31 @@ def test_a_bound_is_of_all_below_or_not_known(tmp_path: Path) -> None:
     assert graph.bound("across") == (graph.frames["across"] or 0) + other
     for unbounded in ("outside", "pointer", "circle", "sized", "over", "not there"):
         assert graph.bound(unbounded) is None, unbounded
+
+
+@pytest.mark.parametrize(
+    ("name", "machine", "memory", "expected"),
+    [
+        ("small", "EM_ARM", None, None),
+        ("small", "EM_ARM", MemoryUse(arena=8), MemoryUse(arena=8)),
+        ("small", "EM_ARM", MemoryUse(10), MemoryUse(0, bound=20)),
+        ("small", "EM_ARM", MemoryUse(16 + 28), MemoryUse(20, bound=20)),
+        ("small", "EM_ARM", MemoryUse(16 + 29), MemoryUse(29, bound=20)),
+        ("large", "EM_ARM", MemoryUse(16 + 28), MemoryUse(28, bound=40)),
+        ("large", "EM_X86_64", MemoryUse(16 + 28), MemoryUse(28, bound=40 + 128)),
+        ("other", "EM_X86_64", MemoryUse(28), MemoryUse(28)),
+    ],
+)
+def test_a_functions_own_stack_beside_the_bound(
+    name: str, machine: str, memory: MemoryUse | None, expected: MemoryUse | None
+) -> None:
+    """Without its thunk's 16 bytes; the check of the arguments needs 24 bytes and a return address."""
+    library = Mock(
+        _thunk_frames={"small": 16, "large": 16},
+        _bounds={"small": 20, "large": 40},
+        compiled=Mock(check_frame=24),
+        facts=Mock(pointer_size=4, machine=machine),
+    )
+    taken = replace(measured([5]), memory=memory)
+    found = cast(Any, LoadedLibrary)._with_bound(library, name, taken)
+    assert found == replace(taken, memory=expected)

@@ -14,6 +14,7 @@ import pytest
 from minrpc import Address, StructValue
 from minrpc.client.conversation import Conversation
 from minrpc.library.namespaces import VariableOnDevice
+from minrpc.library.placed import type_of
 from minrpc.library.pointer_types import device_address
 from minrpc.library.structs import (
     Place,
@@ -532,3 +533,17 @@ def test_a_plain_char_has_either_sign(signed: bool) -> None:
     for number in (-129, 256):
         with pytest.raises(ValueError, match=r"c: expected char, -128 to 255, .*out of its range"):
             store_value(plain, "c", number)
+
+
+def test_the_types_of_what_can_be_placed() -> None:
+    one, two = make_struct(ONE, "one", {}), make_struct(TWO, "two", {})
+    char = Scalar("char", 1, "char")
+    assert type_of(two) == TWO
+    assert [type_of(items) for items in ([one], (one, one))] == [ArrayType(ONE, 1), ArrayType(ONE, 2)]
+    assert [type_of(text) for text in (b"ab", "\u00e9", bytearray(b"ab"))] == [
+        ArrayType(char, count) for count in (3, 3, 2)
+    ]
+    assert type_of(np.zeros((2, 3), np.int16)) == ArrayType(Scalar("int16_t", 2, "int"), 6)
+    for wrong in ([], [one, 1], np.zeros(0), np.zeros(2, "M8[s]"), 1.0):
+        with pytest.raises(TypeError, match="place: a struct"):
+            type_of(wrong)

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The judge of accesses, on records that are written here."""
 
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
+from minrpc.counters.image import ANYWHERE
+from minrpc.replay.checking import Found, MemoryCheck
 from minrpc.replay.code_map import CodeMap, Part
 from minrpc.replay.findings import described
 from minrpc.replay.heap import Heap
 from minrpc.replay.memory_judge import Extent, judge
-from minrpc.replay.trace import BLOCK, IO, LEFT, SIZE_AT, STEP, STORE, Steps
+from minrpc.replay.trace import BLOCK, IO, LEFT, SIZE_AT, STEP, STORE, Recorded, Steps
 
 LIBRARY, RUNTIME, GIVEN, TAKEN, MOVER = 0x1000, 0x2000, 0x3000, 0x4000, 0x9000
 X, CONSTANT = Extent(0x100, 0x110, "x"), Extent(0x200, 0x210, "table", writable=False)
@@ -101,7 +105,85 @@ def test_blocks_of_malloc_from_their_birth_to_their_end(code: CodeMap) -> None:
     assert faults(code, *taken(0x500)) == ["freed 0x500, which malloc did not give"]
 
 
+def test_who_allocated_and_freed_a_block(code: CodeMap) -> None:
+    """The last instruction of the library before; an access of more than a byte is to an argument."""
+    heap = Heap()
+    calls = [(at, int(BLOCK) | size) for at, size in ((0x1200, 2), (0x1010, 6), (0x1020, 8))]
+    told = [access(GIVEN, 0x300), access(GIVEN, 0x700, 2), access(GIVEN, 0x30A)]
+    rows = [
+        *calls[:2],
+        block(GIVEN),
+        *told,
+        calls[2],
+        block(TAKEN),
+        access(TAKEN, 0x700, 2),
+        *taken(0x300)[1:],
+    ]
+    assert faults(code, *rows, heap=heap) == []
+    (found,) = heap.blocks.values()
+    assert (found.begin, found.end, found.given_by, found.freed_by) == (0x300, 0x30A, 0x1016, 0x1028)
+    heap.begin()
+    assert faults(code, (0x1030, int(BLOCK)), *taken(0x300), heap=heap) == [
+        "freed 0x300, which was freed before"
+    ]
+    assert found.freed_by == 0x1028
+
+
+def test_a_block_replaces_freed_ones_where_it_lies(code: CodeMap) -> None:
+    heap = Heap()
+    before = [row for begin in (0x300, 0x310, 0x320) for row in (*given(begin, 10), *taken(begin))]
+    assert faults(code, block(LIBRARY), *before, *given(0x314, 13), heap=heap) == []
+    assert list(heap.blocks) == [0x300, 0x314]
+
+
 def test_the_first_fault_of_each_instruction_in_the_order_of_time(code: CodeMap) -> None:
     rows = [access(LIBRARY + 4, 0x120), access(LIBRARY, 0x122), access(LIBRARY + 4, 0x124)]
     found = faults(code, block(LIBRARY), *rows)
     assert [text.split(",")[0] for text in found] == ["read 1 byte at 0x120", "read 1 byte at 0x122"]
+
+
+def checked(
+    code: CodeMap, *rows: Row, known: bool = True, stack: tuple[int, int] = (0x8000, 0x9000)
+) -> Found | None:
+    """The faults of a call with these steps, by a program with a protected region from 0x40000 on."""
+    image = Mock(stack=stack, machine="", regions=[(0x40000, 16, "io")])
+    image.place_of = hex
+    recorder = Mock(image=image)
+    recorder.take.return_value = Recorded(np.array(list(rows), STEP), 0)
+    check = MemoryCheck(recorder)
+    check._code = code, {}, [Extent(0x118, 0x120, "y (firmware)"), Extent(0x10F, 0x200, "covers x")]
+    check._heap.known = known
+    return check.end([X], ())
+
+
+def test_a_calls_faults_and_their_places(code: CodeMap) -> None:
+    assert checked(code, block(LIBRARY), access(LIBRARY, 0x10F), access(LIBRARY, 0x118)) is None
+    wrong = [access(LIBRARY + 2 * number, 0x110) for number in range(8)]
+    for count, more in ((1, 0), (6, 0), (7, 1), (8, 2)):
+        found = checked(code, block(LIBRARY), *wrong[:count])
+        assert found is not None
+        assert found.text == "read 1 byte at 0x110, 1 byte past the end of x"
+        others = ["and read 1 byte at 0x110, 1 byte past the end of x, in 0x1002"]
+        assert found.details[:2] == ["in 0x1000", *others[: count - 1]]
+        assert len(found.details) == min(count, 6) + (more > 0)
+        assert (found.details[-1] == f"and {more} other places") is (more > 0)
+
+
+def test_memory_that_malloc_may_have_given_is_no_fault(code: CodeMap) -> None:
+    beside, far = access(LIBRARY, 0x110), access(LIBRARY, 0x90000)
+    assert [checked(code, block(LIBRARY), row, known=False) is None for row in (beside, far)] == [False, True]
+
+
+def test_a_protected_regions_page_is_no_device(code: CodeMap) -> None:
+    rows = [access(LIBRARY, at, io=True) for at in (0x3FFFF, 0x40000, 0x4000F, 0x40010)]
+    assert [checked(code, block(LIBRARY), row) is None for row in rows] == [True, False, False, True]
+
+
+@pytest.mark.parametrize(("stack", "low"), [((0x7F00, 0x9000), 0x7F00), (ANYWHERE, 0x1000)])
+def test_the_stack_is_below_what_the_thunk_stored(code: CodeMap, stack: tuple[int, int], low: int) -> None:
+    thunk = [block(RUNTIME), access(RUNTIME, 0x8FFC, 4, store=True), access(RUNTIME, 0x9100, 4)]
+    for at, fine in ((low - 1, False), (low, True), (0x8FFF, True), (0x9000, False)):
+        rows = [*thunk, block(LIBRARY), access(LIBRARY, at), block(RUNTIME)]
+        after = access(RUNTIME, 0x9F00, 4, store=True)
+        assert (checked(code, *rows, after, stack=stack) is None) is fine, hex(at)
+    assert checked(code, block(LIBRARY), access(LIBRARY, 0x8F00), stack=stack) is not None

@@ -4,14 +4,18 @@
 import logging
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from minrpc.counters.image import Image
 from minrpc.replay.checking import MemoryCheck
-from minrpc.replay.code_map import CodeMap
+from minrpc.replay.code_map import CodeMap, Part
+from minrpc.replay.heap import HeapBlock
+from minrpc.replay.memory_judge import Extent
 from minrpc.replay.operations import Kind, Operation, operations
-from minrpc.replay.trace import STEP, Recorded
+from minrpc.replay.origins import Known, Replay
+from minrpc.replay.trace import BLOCK, LEFT, STEP, Recorded
 
 
 class Shown(NamedTuple):
@@ -79,3 +83,26 @@ def test_a_record_without_room_is_told(caplog: pytest.LogCaptureFixture) -> None
     with caplog.at_level(logging.WARNING, "minrpc.check"):
         assert check.end([], ()) is None
     assert "no room for the last 5 steps of the call" in caplog.text
+
+
+def test_a_new_session_has_an_empty_heap_of_which_all_is_known() -> None:
+    check = MemoryCheck(Full())  # type: ignore[arg-type]
+    check._code = CodeMap([]), {}, []
+    check.begin("one")
+    check._heap.blocks[8] = HeapBlock(8, 16, 3)
+    check.begin("one")
+    assert (list(check._heap.blocks), check._heap.known) == ([8], False)
+    check.begin("two")
+    assert (list(check._heap.blocks), check._heap.known) == ([], True)
+
+
+@pytest.mark.parametrize(("before", "kept"), [((), True), ((Part.TRAP,), False)])
+def test_code_other_than_the_runtime_may_change_all_memory(before: tuple[Part, ...], kept: bool) -> None:
+    replay = Replay(Mock(machine="EM_ARM"), Mock(), Extent(0, 8, "stack"), {}, {})
+    replay._memory[4] = Known(1)
+    replay._registers |= {"r0": Known(2), "r4": Known(3)}
+    replay._calls = 0x100
+    steps = [*((0, int(BLOCK)) for _ in before), (0, int(LEFT))]
+    replay.run(np.array(steps, STEP), np.array([*before, Part.RUNTIME], np.uint8))
+    assert (4 in replay._memory) is kept
+    assert list(replay._registers) == (["zero", "r4"] if kept else ["zero"])

@@ -41,6 +41,7 @@ def test_without_a_file_there_are_ours() -> None:
 def test_a_new_zephyr_board_needs_its_name_only() -> None:
     board = merged('[platforms.mine]\nzephyr_board = "nucleo_f746zg"')["mine"]
     assert (board.port, board.starts, board.zephyr_board) == ("zephyr", "board", "nucleo_f746zg")
+    assert (board.link_uart, board.console_uart, board.baud) == (0, None, 115200)
 
 
 def test_a_field_of_ours_can_be_changed() -> None:

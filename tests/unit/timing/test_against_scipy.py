@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from minrpc.check.leakage import welch_t
 from minrpc.timing import Interval, samples_needed, summarize
 from minrpc.timing.significance import least_p, mann_whitney, shift
 from minrpc.timing.summary import MAD_TO_STD, least_samples, outliers
@@ -140,6 +141,12 @@ def test_the_shift_where_differences_are_too_many_to_be_made(base: int, head: in
     item, other = noise(1, base, step), noise(2, head, step)
     expected = float(np.median(np.subtract.outer(other, item)))
     assert shift(item, other) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_welchs_t_of_each_column() -> None:
+    numbers = np.random.default_rng(1)
+    a, b = numbers.normal(0, 1, (40, 5)), numbers.normal(1, 3, (60, 5))
+    assert welch_t(a, b) == pytest.approx(stats().ttest_ind(a, b, equal_var=False).statistic)
 
 
 def test_the_least_probability() -> None:

@@ -28,7 +28,7 @@ from minrpc import (
 )
 from minrpc.errors import PortDeniedError
 from minrpc.host import Deadline
-from minrpc.transport import RemotePort, open_url, ports, set_raw
+from minrpc.transport import FdTransport, RemotePort, open_url, ports, set_raw
 from serial.rfc2217 import PortManager
 from serial.tools import list_ports
 from serial.tools.list_ports_common import ListPortInfo
@@ -110,6 +110,15 @@ def test_a_unix_socket(firmware: str, tmp_path: Path, scheme: str) -> None:
     served = Served(listener, firmware)
     assert increments(f"{scheme}{tmp_path / 'link'}")
     served.stop()
+
+
+def test_tcp_does_not_hold_short_messages_back() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        link = open_url(f"socket://127.0.0.1:{server.getsockname()[1]}", 115200)
+        assert isinstance(link, FdTransport)
+        with socket.socket(fileno=os.dup(link.fileno())) as same:
+            assert same.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        link.close()
 
 
 def free_port() -> int:

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from unittest.mock import MagicMock
+
 import pytest
 from minrpc import ConfigurationError
-from minrpc.tuning import CandidateResult, Space
+from minrpc.tuning import CandidateResult, Space, strategies
 from minrpc.tuning.strategies import STRATEGIES
 
 SPACE = Space({"A": [str(n) for n in range(16)], "B": [str(n) for n in range(16)]}, [("-O2",), ("-O3",)])
@@ -42,14 +44,29 @@ def best_of(numbers: list[int]) -> float:
 
 
 @pytest.mark.extra("tune")
-def test_tpe_proposes_nothing_twice_and_all_in_the_end() -> None:
-    small = Space({"ONE": ["0"], "A": ["1", "2", "3"]}, [("-O2",), ("-O3",)])
+@pytest.mark.parametrize("flags", [[("-O2",), ("-O3",)], [("-O2",)]])
+def test_tpe_proposes_nothing_twice_and_all_in_the_end(flags: list[tuple[str, ...]]) -> None:
+    small = Space({"ONE": ["0"], "A": ["1", "2", "3"]}, flags)
     strategy = STRATEGIES["tpe"](small, 3)
     asked = []
     while (number := strategy.ask()) is not None:
         asked.append(number)
         strategy.tell(CandidateResult(small[number], "correct", cost=1.0))
     assert sorted(asked) == list(range(len(small)))
+
+
+def test_tpe_that_proposes_only_the_first_tries_the_others_in_a_random_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    optuna = MagicMock()
+    optuna.create_study.return_value.ask.return_value.suggest_categorical.return_value = 0
+    monkeypatch.setattr(strategies, "import_module", lambda name: optuna)
+    orders = [tried("tpe", len(SPACE), seed) for seed in (1, 2)]
+    numbers = list(range(len(SPACE)))
+    assert [sorted(order) for order in orders] == [numbers, numbers]
+    assert orders[0] != orders[1]
+    assert {order[0] for order in orders} == {0}
+    optuna.create_study.return_value.add_trial.assert_not_called()  # None is another run's.
 
 
 @pytest.mark.extra("tune")

@@ -52,8 +52,8 @@ class Client:
         assert isinstance(found, Handle)
         return found.value
 
-    def free(self, handle: int) -> None:
-        self.ask(Syscall(RpcCode.FREE_HANDLE, (Handle(handle),)))
+    def free(self, handle: int, *kind: int) -> None:
+        self.ask(Syscall(RpcCode.FREE_HANDLE, (Handle(handle), *kind)))
 
     @property
     def freed(self) -> list[Sequence[object]]:
@@ -79,6 +79,16 @@ def test_an_array_that_a_function_returned_is_freed(client: Client) -> None:
     assert client.freed == [(ARRAY.handle, TypeCode.NDARRAY)]
 
 
+def test_a_function_by_its_name_is_freed_with_its_last_use(client: Client) -> None:
+    for _ in range(2):
+        found = client.function(":inc")
+    client.free(found)
+    assert client.freed == []
+    client.free(found)
+    client.free(found)
+    assert client.freed == [(found, TypeCode.FUNCTION)]
+
+
 def test_a_module_that_was_given_again_stays(client: Client) -> None:
     """A module that was released while its function was in use, then loaded again, is not freed with the
     function."""
@@ -92,6 +102,54 @@ def test_a_module_that_was_given_again_stays(client: Client) -> None:
     assert client.freed == [(inc.value, TypeCode.FUNCTION)]
     client.free(LIBRARY)
     assert client.freed == [(inc.value, TypeCode.FUNCTION), (LIBRARY, TypeCode.MODULE)]
+
+
+def test_a_module_that_was_freed_before_its_function_goes_with_it(client: Client) -> None:
+    library, find = client.function("ffi.SystemLib"), client.function("tvm.rpc.server.ModuleGetFunction")
+    client.result(library)
+    inc, add = (client.result(find, Module(LIBRARY), name, True) for name in ("inc", "add"))
+    assert isinstance(inc, Handle)
+    assert isinstance(add, Handle)
+    client.free(LIBRARY)
+    client.free(inc.value)
+    assert client.freed == [(inc.value, TypeCode.FUNCTION)]
+    client.free(add.value)
+    assert client.freed[1:] == [(add.value, TypeCode.FUNCTION), (LIBRARY, TypeCode.MODULE)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "freed"),
+    [
+        ((), [TypeCode.NDARRAY]),
+        ((int(TypeCode.MODULE),), [TypeCode.MODULE]),
+        ((99,), [TypeCode.NDARRAY]),
+    ],
+)
+def test_the_kind_of_a_handle_is_its_clients_if_it_tells_one(
+    client: Client, kind: tuple[int, ...], freed: list[TypeCode]
+) -> None:
+    client.result(client.function("test.array"))
+    client.free(ARRAY.handle + 1)
+    client.free(ARRAY.handle, *kind)
+    assert client.freed == [(ARRAY.handle, item) for item in freed]
+
+
+def test_a_handle_of_which_only_the_client_knows_is_freed_by_its_kind(client: Client) -> None:
+    client.free(0x999, int(TypeCode.NDARRAY))
+    assert client.freed == [(0x999, TypeCode.NDARRAY)]
+
+
+def test_a_name_that_the_device_does_not_know_is_nothing(client: Client) -> None:
+    request = get_global_func("none")
+    assert isinstance(request, Syscall)
+    assert client.ask(request) == (RpcCode.RETURN, [None])
+
+
+def test_memory_of_a_scope_is_allocated(client: Client) -> None:
+    tensor = DLTensor(0, DataType(0, 8), (2,))
+    code, values = client.ask(Syscall(RpcCode.DEV_ALLOC_DATA_WITH_SCOPE, (tensor, None)))
+    assert code is RpcCode.RETURN
+    assert isinstance(values[0], Handle)
 
 
 def test_an_object_is_nothing_for_a_device(client: Client) -> None:
