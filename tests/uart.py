@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
+
+from minrpc.transport import Transport
 
 _FRAME = 10
 _MIDDLE = 0.5
@@ -57,3 +60,41 @@ def _falling(wire: list[int], after: float) -> int | None:
             return place
         before = wire[place]
     return None
+
+
+Damage = Callable[[list[int]], list[int]]
+
+
+@dataclass
+class Wire:
+    """A link whose bytes cross a UART's wire in both directions.
+
+    damage: changes the levels of the wire. rates: bits a second of the host's end and of the device's.
+    damaged: the pieces of data that did not arrive as they were sent.
+    """
+
+    inner: Transport
+    damage: Damage
+    rates: tuple[float, float] = (1.0, 1.0)
+    damaged: int = 0
+
+    def __post_init__(self) -> None:
+        self.name = f"wire {self.inner.name}"
+
+    def write(self, data: bytes, timeout_s: float) -> None:
+        """Writes the bytes that arrive; see `Transport.write`."""
+        if arrived := self._carry(data, *self.rates):
+            self.inner.write(arrived, timeout_s)
+
+    def read(self, timeout_s: float) -> bytes:
+        """The bytes that arrive; see `Transport.read`."""
+        return self._carry(self.inner.read(timeout_s), *reversed(self.rates))
+
+    def close(self) -> None:
+        """Close `inner`."""
+        self.inner.close()
+
+    def _carry(self, data: bytes, sent: float, read: float) -> bytes:
+        arrived = bytes(item.byte for item in receive(self.damage(levels(data)), sent, read)) if data else b""
+        self.damaged += arrived != data
+        return arrived

@@ -88,14 +88,17 @@ def blocks_of(page: str) -> list[Block]:
     ]
 
 
-def shell(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command as if typed in `directory`, with this Python's programs first."""
+def shell(command: str, directory: Path, sandbox: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+    """Run a command as if typed in `directory`, with this Python's programs first.
+
+    sandbox: the words before the shell's.
+    """
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     # A page's output must not depend on the directory or the environment of the tests.
     gone = ("PYTEST_ADDOPTS", "PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER", "COLUMNS")
     environment = {name: value for name, value in os.environ.items() if name not in gone}
     return subprocess.run(
-        ["bash", "-c", command],
+        [*sandbox, "bash", "-c", command],
         cwd=directory,
         env={**environment, "PATH": path},
         text=True,

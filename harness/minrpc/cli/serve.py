@@ -121,7 +121,7 @@ def main(arguments: argparse.Namespace) -> int:
         process = f" (pid {running.process.pid})" if running.process else ""
         say(f"{target.name}: runs{process}, {running.timing} time")
         say(f"{arguments.pty} -> {pty.path}")
-        say(f"try: pytest tests/ --serial-port {arguments.pty}   (Ctrl-C ends the device)")
+        say(f"try: pytest tests/ --serial-port={arguments.pty}   (Ctrl-C ends the device)")
         serve(running, pty, stop_fd)
     say(f"{target.name}: stopped")
     return 0

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -15,15 +16,18 @@ from minrpc.firmware.firmware import Firmware
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.zephyr_workspace import find_workspace
 from minrpc.host.process import describe_status, exited_within, spawn_logged, stop_session
-from minrpc.targets import Platform
+from minrpc.targets import Platform, Target
+from minrpc.transport import port_of
 
 _FLASH_S: Final = 10 * 60.0
 _LAST_LINES: Final = 8
+_PLACE: Final = re.compile(r"\{(\w+)\}")
 
 
 def flash(firmware: Firmware, runner_args: Sequence[str] = (), limit_s: float | None = None) -> None:
     """Flash `firmware` to the connected board, by its platform's flash_command, or as a Zephyr board.
 
+    The command's {port} and {id} are those of the firmware's target.
     runner_args: as `west flash` takes them: ("--runner", "pyocd", "--dev-id", "066A...").
     limit_s: the limit in seconds; 10 minutes by default.
 
@@ -31,10 +35,10 @@ def flash(firmware: Firmware, runner_args: Sequence[str] = (), limit_s: float | 
     """
     check_flashable(firmware.platform)
     log = firmware.build_dir / "flash.log"
-    if firmware.platform.flash_command:
-        places = {"{elf}": str(firmware.elf), "{build}": str(firmware.build_dir)}
-        words = [*shlex.split(firmware.platform.flash_command), *runner_args]
-        run_runner([_filled(word, places) for word in words], log, Path.cwd(), limit_s)
+    if command := firmware.platform.flash_command:
+        built = {"elf": str(firmware.elf), "build": str(firmware.build_dir)}
+        words = filled_words(command, firmware.target, built)
+        run_runner([*words, *runner_args], log, Path.cwd(), limit_s)
         return
     workspace = find_workspace(firmware_root())
     # Sysbuild's directory has other images, too, such as a bootloader: all are flashed.
@@ -62,10 +66,27 @@ def check_flashable(platform: Platform) -> None:
         )
 
 
-def _filled(word: str, places: Mapping[str, str]) -> str:
-    for place, value in places.items():
-        word = word.replace(place, value)
-    return word
+def filled_words(command: str, target: Target, built: Mapping[str, str] = {}) -> list[str]:
+    """The words of a command of the target's board: {port} and {id} are the board's.
+
+    built: the texts for further names in braces; other braces stay.
+    Raises ConfigurationError for a port or id that is not known, PortGoneError for a port that is not there.
+    """
+    places = dict(built)
+    if "{port}" in command:
+        places["port"] = port_of(
+            _known("port", target.serial_port, command, "--serial-port or a hardware map")
+        )
+    if "{id}" in command:
+        places["id"] = _known("id", target.board.id if target.board else "", command, "a hardware map")
+    return [_PLACE.sub(lambda found: places.get(found[1], found[0]), word) for word in shlex.split(command)]
+
+
+def _known(name: str, text: str | None, command: str, giver: str) -> str:
+    if not text:
+        message = f"`{command}` takes the board's {name}, and none is known"
+        raise ConfigurationError(message, next_step=f"{giver} names it")
+    return text
 
 
 def run_runner(

@@ -58,6 +58,8 @@ _CLOCKS: Final = (
 )
 
 # The option that selects another clock.
+# Boards whose clock has another rate in QEMU than their devicetrees tell.
+_QEMU_20_MHZ: Final = ("mps2/an521", "mps2_an521")
 _TIMING: Final = "-DCONFIG_MINRPC_CLOCK_TIMING=y"
 _TIMING_FUNCTIONS: Final = "Zephyr's timing functions"
 
@@ -137,6 +139,8 @@ def completed(platform: Platform, board: Board, overlay: Path | None, conf: Path
     confs = [_own_conf("one_uart")] if alone else []
     if board.smp and starts == "qemu":
         confs.append(_own_conf("one_cpu"))  # Instructions are counted on one core only.
+    if starts == "qemu" and board.identifier.startswith(_QEMU_20_MHZ):
+        confs.append(_own_conf("qemu_20_mhz"))
     confs += [conf] if conf else []
     return replace(
         platform,

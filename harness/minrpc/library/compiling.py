@@ -356,7 +356,11 @@ def _with_thunks(
     supported = [function for function in functions if not function.unsupported]
     own_block = facts.thread_locals is None
     thread_pointer = (
-        own_block and facts.machine == "EM_RISCV" and _may_have_thread_locals(elves, sources, toolset.elf)
+        own_block
+        and facts.machine == "EM_RISCV"
+        # The firmware's, which its kernel may need in each interrupt and fault, stays.
+        and not read_program(toolset.elf).elf.thread_locals
+        and _may_have_thread_locals(elves, sources, toolset.elf)
     )
     text = thunk_source(
         supported, facts.limits, start=start, own_block=own_block, thread_pointer=thread_pointer

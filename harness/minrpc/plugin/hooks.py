@@ -66,6 +66,8 @@ def pytest_configure(config: pytest.Config) -> None:
         from minrpc.plugin.twister import ReportForTwister
 
         config.pluginmanager.register(ReportForTwister(config))
+    if not workers.is_worker(config):
+        option_names.refuse_values_as_paths(config)
     coverage = option_names.option_of(config, "coverage")
     if coverage and not workers.is_worker(config):
         start_coverage(Path(coverage))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import copy
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -119,6 +120,25 @@ def refuse_former_names(parser: pytest.Parser, args: Sequence[str]) -> None:
         name = word.removeprefix("--").partition("=")[0]
         if word.startswith("--") and name in OPTIONS:
             raise pytest.UsageError(f"--{name} is not known here; the option is --{_PREFIX}-{name}")
+
+
+def refuse_values_as_paths(config: pytest.Config) -> None:
+    """Raise pytest.UsageError if pytest has taken an option's value for a path of tests, and so has found no
+    configuration.
+
+    pytest looks for the project's root before it knows the options of plugins.
+    """
+    if config.inipath is not None or config.getoption("rootdir"):
+        return
+    here, words = config.invocation_params.dir, config.invocation_params.args
+    ours = {f"--{_PREFIX}-{name}" for name in OPTIONS} | {f"--{name}" for name in SHORT}
+    for option, value in pairwise(words):
+        path = here / value
+        if option in ours and path.exists() and not path.is_relative_to(here):
+            raise pytest.UsageError(
+                f"pytest takes {value} for a path of tests, so its root is {config.rootpath}: "
+                f"write {option}={value}"
+            )
 
 
 def _add_short(add: Any, names: Sequence[str]) -> None:  # noqa: ANN401 - argparse's or pytest's

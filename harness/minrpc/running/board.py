@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from minrpc.errors import LinkClosedError, PortBusyError, PortDeniedError, ResetError
+from minrpc.errors import ConfigurationError, LinkClosedError, PortBusyError, PortDeniedError, ResetError
+from minrpc.firmware.flash import filled_words
 from minrpc.host.deadline import Deadline
 from minrpc.host.process import run_command
 from minrpc.targets import Target
@@ -19,7 +20,6 @@ from minrpc.transport import (
     Transport,
     is_serial,
     open_url,
-    port_of,
 )
 
 # A USB board's port disappears with the reset and comes back later, with new paths. No event reports its
@@ -78,9 +78,10 @@ def power_cycle(target: Target, deadline: Deadline) -> None:
 
 
 def _run(kind: str, command: str, target: Target, deadline: Deadline) -> None:
-    port = port_of(target.serial_port or "")
-    board = target.board.id if target.board else ""
-    argv = [word.replace("{port}", port).replace("{id}", board) for word in shlex.split(command)]
+    try:
+        argv = filled_words(command, target)
+    except ConfigurationError as error:
+        raise ResetError(f"no {kind}: {error.message}", stage="reset", next_step=error.next_step) from error
     try:
         status, output = run_command(argv, deadline.remaining())
     except OSError as error:

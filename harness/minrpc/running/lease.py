@@ -111,15 +111,14 @@ def lease(target: Target, say: Say = lambda text: None) -> Lease:
 
 def leased_target(target: Target, board: HardwareBoard) -> Target:
     """`target` with the link of `board`."""
-    command = target.platform.flash_command.replace("{id}", board.id).replace("{port}", board.link)
     baud = board.baud or target.platform.baud
-    platform = replace(target.platform, baud=baud, starts="board", flash_command=command)
+    platform = replace(target.platform, baud=baud, starts="board")
     return replace(
         target,
         platform=platform,
         serial_port=board.link,
         board=board,
-        flash_arguments=(*(() if command else board.flash_arguments), *target.flash_arguments),
+        flash_arguments=(*(() if platform.flash_command else board.flash_arguments), *target.flash_arguments),
     )
 
 

@@ -94,6 +94,13 @@ def test_several_processors_are_one_where_instructions_are_counted() -> None:
     ).cmake_options
 
 
+def test_a_clock_has_qemus_rate_in_qemu_only() -> None:
+    board = replace(BOARD, identifier="mps2/an521/cpu0", chosen=UART1)
+    made = completed(ENTRY, board, None, None)
+    assert options(made)["EXTRA_CONF_FILE"].endswith("boards/qemu_20_mhz.conf")
+    assert not completed(ENTRY, replace(board, simulators=()), None, None).cmake_options
+
+
 def test_the_users_files_come_last_so_they_win() -> None:
     overlay, conf = Path("/p/boards/acme_a1.overlay"), Path("/p/boards/acme_a1.conf")
     entry = replace(ENTRY, cmake_options=("-DEXTRA_CONF_FILE=/p/fast.conf", "-DX=1"))

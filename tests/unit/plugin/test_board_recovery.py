@@ -10,7 +10,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from minrpc import DeadlineError, FlashError, HarnessError, Target, build, connect, open_device, start
+from minrpc import (
+    ConfigurationError,
+    DeadlineError,
+    FlashError,
+    HarnessError,
+    ResetError,
+    Target,
+    build,
+    connect,
+    open_device,
+    start,
+)
+from minrpc.firmware.flash import flash
 from minrpc.host import Deadline
 from minrpc.host.owned_lock import DIRECTORY_VARIABLE
 from minrpc.plugin.board_pool import PooledBoard
@@ -78,6 +90,28 @@ def test_a_board_that_runs_another_build_is_flashed_once(other: Path) -> None:
         assert flashed(port) == 1
     with start(desk.changed(flash="always")):
         assert flashed(port) == 2
+
+
+def test_a_board_without_a_map_is_flashed_at_its_port(other: Path) -> None:
+    """The command's {port} is the port that was named; its {id} is in a map only."""
+    desk = Target.named("posix", serial_port=str(other), flash_command=f"sh -c '{FLASH}' {{port}} {{elf}}")
+    with start(desk.changed(flash="auto")):
+        assert flashed(other) == 1
+    for command, message, step in (
+        (
+            "st-flash {id}",
+            "`st-flash {id}` takes the board's id, and none is known",
+            "a hardware map names it",
+        ),
+        ("bossac {port}", "takes the board's port, and none is known", "--serial-port or a hardware map"),
+    ):
+        with pytest.raises(ConfigurationError, match=message) as caught:
+            flash(build(Target.named("posix", flash_command=command)))
+        assert step in caught.value.next_step
+    no_reset = "no reset: `openocd {id}` takes the board's id"
+    desk = desk.changed(reset_command="openocd {id}")
+    with start(desk) as running, pytest.raises(ResetError, match=no_reset):
+        running.reset(Deadline("reset", TOTAL_S))
 
 
 @pytest.mark.parametrize(

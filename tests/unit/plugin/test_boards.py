@@ -94,7 +94,7 @@ def run(
     pytester.makepyfile(TESTS)
     return pytester.runpytest(
         *("-p", "no:cacheprovider", "-p", "no:xdist", "-rs"),
-        *("--minrpc-platform", "desk", "--minrpc-serial-port", str(path), "--minrpc-session-timeout", "1"),
+        *("--minrpc-platform", "desk", f"--minrpc-serial-port={path}", "--minrpc-session-timeout", "1"),
     )
 
 

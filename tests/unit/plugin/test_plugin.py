@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pytest plugin, by running pytest on small projects that use it, with the posix device."""
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -579,6 +580,18 @@ def test_workers_of_xdist_have_devices_of_their_own(pytester: pytest.Pytester) -
     result = run(pytester, "--platform", "posix", "-n", "2")
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(["minrpc: posix: times are wall: *"])
+
+
+def test_a_port_is_not_taken_for_the_place_of_the_tests(pytester: pytest.Pytester) -> None:
+    """pytest looks for its configuration at each word that is a path, before it knows a plugin's options."""
+    ini = pytester.makeini("[pytest]\naddopts = -p no:labgrid")
+    without = ("-p", "no:labgrid", "--serial-port")
+    with pytest.raises(
+        pytest.UsageError, match=r"takes /dev/null for .*, .* root is /dev: write --serial-port=/dev/null"
+    ):
+        pytester.parseconfigure(*without, os.devnull)
+    assert pytester.parseconfigure(".", *without, os.devnull).inipath == ini
+    assert pytester.parseconfig("--minrpc-serial-port=/dev/null").inipath == ini
 
 
 def test_a_board_is_for_one_process(pytester: pytest.Pytester) -> None:

@@ -23,8 +23,11 @@ from minrpc.host.owned_lock import DIRECTORY_VARIABLE
 from minrpc.running.board import power_cycle
 from minrpc.running.lease import lease
 
+from tests.native import need_tools
+
 pytestmark = [pytest.mark.slow, pytest.mark.extra("labgrid")]
 
+ROOT = Path(__file__).parents[3]
 START_S = 60.0
 BIN = Path(sys.executable).parent
 
@@ -166,6 +169,26 @@ def test_a_place_is_acquired_powered_used_and_released(desk: Desk) -> None:
     power_cycle(held.target, Deadline("power", START_S))
     assert desk.asked[-2:] == ["/relay/1/0", "/relay/1/1"]
     held.release()
+
+
+def test_a_terminal_that_labgrids_exporter_serves(coordinator: str, tmp_path: Path) -> None:
+    """The exporter starts ser2net, whose RFC 2217 is the link; the board's rate is the link's."""
+    need_tools("ser2net")
+    port = tmp_path / "tty"
+    argv = [sys.executable, "-m", "tests.unit.plugin.board", str(build(Target.named("posix")).elf), str(port)]
+    with subprocess.Popen([*argv, "57600"], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as board:
+        assert board.stdout is not None
+        board.stdout.readline()
+        resources = tmp_path / "exporter.yaml"
+        resources.write_text(f"desk: {{RawSerialPort: {{port: {port.readlink()}, speed: 115200}}}}\n")
+        with exporter(coordinator, resources):
+            for _ in range(2):
+                with open_device(serial_port="labgrid:desk", baud=57600) as device:
+                    assert device.system_lib()["inc"](1) == 2
+            with pytest.raises(HarnessError, match="115200 baud"):
+                open_device(serial_port="labgrid:desk", baud=115200, session_timeout_s=2.0).connect()
+            assert holder() == "None"
+        board.communicate()
 
 
 def test_a_place_of_somebody_else_and_of_ones_own(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
