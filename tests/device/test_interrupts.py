@@ -11,6 +11,8 @@ import pytest
 from minrpc import (
     CFunction,
     CFunctions,
+    DeadlineError,
+    Device,
     RegisterError,
     interrupt,
     interruptions,
@@ -121,6 +123,11 @@ def test_the_sweep_finds_the_lost_update_and_passes_its_mend(driver: CFunctions)
         interruptions(driver.get, handler=driver.rx_isr, line="interrupts.c:1")
 
 
+def test_a_sweep_without_calls_is_an_error(driver: CFunctions) -> None:
+    with pytest.raises(RegisterError, match="get was not called, so its instructions are not known"):
+        list(interruptions(driver.get, handler=driver.rx_isr))
+
+
 def test_a_wait_gets_the_interrupt(driver: CFunctions) -> None:
     """Each place before the wait defers the interrupt to it, as the wait itself does; no call sleeps."""
     if "receive" not in driver:
@@ -136,6 +143,30 @@ def test_a_wait_gets_the_interrupt(driver: CFunctions) -> None:
     assert any("off until" in text for text in told)
 
 
+def test_a_lost_wake_up_sleeps_until_the_deadline(
+    driver: CFunctions, device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "receive_or_sleep" not in driver:
+        pytest.skip("this target has no instruction that waits for interrupts")
+    monkeypatch.setattr(device, "call_timeout_s", 1.0)
+    sweep = interruptions(driver.receive_or_sleep, handler=driver.rx_isr)
+    with pytest.raises(DeadlineError, match=r"rx_isr had come in front of instruction \d"):
+        sweep.require(lambda: True, prepare=lambda: reset_ring(driver))
+
+
+def reset_ring(driver: CFunctions) -> None:
+    variables(driver).head = variables(driver).tail = 0
+
+
+def test_a_handler_that_jumps_away_is_told(driver: CFunctions, device: Device) -> None:
+    """Later interrupts come again."""
+    sweep = interruptions(driver.guarded, handler=driver.jump_isr)
+    with pytest.raises(RegisterError, match="jump_isr did not return: it left by longjmp"):
+        sweep.require(lambda: True)
+    lib = device.load(DRIVER, flags=["-O2"])
+    assert sum(at() == 0 for at in interruptions(lib.guarded, handler=lib.rx_isr)) > 5
+
+
 def test_interrupts_that_are_off_come_later(driver: CFunctions) -> None:
     if library_of(driver).facts.machine == "EM_X86_64":
         pytest.skip("this target can't turn interrupts off")
@@ -145,6 +176,10 @@ def test_interrupts_that_are_off_come_later(driver: CFunctions) -> None:
     off = [at for at in sweep if at() in (-1, 42) and at.deferred]
     assert len(off) > 5
     assert {item.came for item in off} == {off[-1].came}
+    assert (
+        sum(at() > 0 and at.deferred for at in interruptions(driver.count_in_a_line, handler=driver.rx_isr))
+        > 2
+    )
 
 
 def test_a_handler_asks_for_its_registers(driver: CFunctions) -> None:

@@ -106,7 +106,7 @@ def test_what_no_model_covers_is_an_error_with_its_line(driver: CFunctions) -> N
         with pytest.raises(ZeroDivisionError):
             driver.poll(1)
         usart.SR.reads = lambda: 1 << 32
-        with pytest.raises(RegisterError, match="a number of 4 bytes, not 4294967296"):
+        with pytest.raises(RegisterError, match="a number of 32 bits, not 4294967296"):
             driver.poll(1)
         usart.SR.reads = None
         usart.SR.value = 5
@@ -170,6 +170,15 @@ def test_every_width_does_what_it_does_to_memory(driver: CFunctions, device: Dev
             assert driver[name](Address(BASE)) == expected, name
             after = [usart[register].value for register in ("SR", "DR", "BRR", "CR1")]
         assert after == memory.numpy().tolist(), name
+
+
+def test_a_register_takes_numbers_of_its_size(driver: CFunctions) -> None:
+    with registers(driver, BASE, USART) as usart:
+        values: list[Any] = [np.uint32(2), None]
+        usart.SR.reads = values
+        assert driver.poll(1) == 2
+        with pytest.raises(RegisterError, match="a read of SR gives a number of 32 bits, not None"):
+            driver.poll(1)
 
 
 def test_single_bits_have_addresses(driver: CFunctions) -> None:

@@ -12,8 +12,9 @@ from minrpc.hardware.decoding import exclusive_store
 
 # Bytes behind an exclusive load in which its store is searched.
 _AHEAD: Final = 48
-# The trap's `trap_break`, and the instruction that traps, by instruction set.
-_BREAKS: Final = {"thumb": "<II", "riscv32": "<II", "riscv64": "<QI"}
+# An element of the trap's `trap_breaks`, and the instruction that traps, by instruction set.
+_BREAKS: Final = {"thumb": "<II", "riscv32": "<II", "riscv64": "<QI4x"}
+_MOST: Final = 5
 _TRAPS: Final = {"thumb": b"\x00\xde", "riscv": b"\0\0"}
 
 
@@ -50,16 +51,18 @@ class Bus(Protocol):
 
 def await_store(bus: Bus, conversation: Conversation, pc: int, size: int, instruction_set: str) -> None:
     """Trap the exclusive store behind an exclusive load of `size` bytes at `pc`: the processor would not try
-    it. Raises RegisterError without a store."""
+    it. The ways past the store are trapped, too: they end all traps. Raises RegisterError without a store."""
     code = conversation.read(pc + size, _AHEAD)
-    place = exclusive_store(code, pc + size, instruction_set)
-    if place is None:
+    places = exclusive_store(code, pc + size, instruction_set)
+    if not 0 < len(places) <= _MOST:
         raise RegisterError(
             f"no exclusive store within {_AHEAD} bytes of the exclusive load in {bus.line(pc)}"
         )
-    first = int.from_bytes(code[place - pc - size :][:2], "little")
-    conversation.write(bus.address("trap_break"), struct.pack(_BREAKS[instruction_set], place, first))
-    conversation.write(place, _TRAPS[instruction_set[:5]])
+    first = [int.from_bytes(conversation.read(place, 2), "little") for place in places]
+    table = [struct.pack(_BREAKS[instruction_set], *item) for item in zip(places, first, strict=True)]
+    conversation.write(bus.address("trap_breaks"), b"".join(table))
+    for place in places:
+        conversation.write(place, _TRAPS[instruction_set[:5]])
 
 
 class Core(Protocol):

@@ -136,10 +136,22 @@ def _multiple(text: str, found: capstone.CsInsn, registers: list[str], kind: str
     return Decoded(text, found.size, stores, False, transfers, registers[0], offset=offset, step=step)
 
 
-def exclusive_store(code: bytes, start: int, instruction_set: str) -> int | None:
-    """The address of the first exclusive store in `code`, which lies at `start`; None without one."""
-    found = decoder_of(instruction_set).disasm(code, start)
-    return next((item.address for item in found if item.mnemonic.startswith(_STORE_EXCLUSIVE)), None)
+def exclusive_store(code: bytes, start: int, instruction_set: str) -> list[int]:
+    """The address of the first exclusive store in `code`, which lies at `start`, and of the ways past it: the
+    instruction behind it, and targets of branches in front of it. Empty without a store."""
+    import capstone
+
+    targets: list[int] = []
+    for item in decoder_of(instruction_set).disasm(code, start):
+        if item.mnemonic.startswith(_STORE_EXCLUSIVE):
+            ways = [item.address + item.size, *targets]
+            return [item.address, *(way for way in dict.fromkeys(ways) if not start <= way <= item.address)]
+        if item.group(capstone.CS_GRP_JUMP) and item.operands[-1].type == capstone.CS_OP_IMM:
+            # capstone tells the target of a branch, with a sign; of a RISC-V's the distance.
+            base = item.address if instruction_set.startswith("riscv") else 0
+            bits = 64 if instruction_set == "riscv64" else 32
+            targets.append((base + item.operands[-1].imm) % (1 << bits))
+    return []
 
 
 def instructions(start: int, code: bytes, instruction_set: str) -> Iterator[tuple[int, str]]:

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from minrpc.errors import RegisterError
+from minrpc.errors import HarnessError, RegisterError
 from minrpc.hardware.decoding import instructions
 from minrpc.hardware.trap import Trap, trap_of
 from minrpc.library.c_library import CFunction
@@ -66,6 +67,7 @@ class Interruption:
     instruction: str = ""
     came: str = ""
     place: int = 0
+    came_place: int = 0
 
     def __call__(self, *arguments: object) -> Any:  # noqa: ANN401 - a C function's result
         """Call the function, with the interrupt in front of the instruction."""
@@ -74,7 +76,7 @@ class Interruption:
     @property
     def deferred(self) -> bool:
         """True if interrupts were off at this instruction, so that the interrupt came later."""
-        return bool(self.number and self.came != self.line)
+        return bool(self.number and self.came_place != self.place) and not self.instruction.startswith("wf")
 
     def __str__(self) -> str:
         if not self.number:
@@ -96,7 +98,7 @@ class Interruptions:
         self._function = function
         self._handler = handler
         self._trap = _trap_for(handler)
-        self._last = 0
+        self._last, self._counted = 0, False
         library: Any = function.library
         if getattr(library, "image", None) is None:
             raise RegisterError(
@@ -133,6 +135,11 @@ class Interruptions:
         number = 0
         while number <= self._last:
             yield Interruption(number, self)
+            if not number and not self._counted:
+                raise RegisterError(
+                    f"{self._function.name} was not called, so its instructions are not known",
+                    next_step="call the interruption in the loop: `for at in ...: at()`",
+                )
             number += 1
 
     def require(
@@ -176,16 +183,21 @@ class Interruptions:
         trap.call("trap_steps_begin", self._base, self._size, *self._rooms, at.number or _NEVER)
         try:
             result = self._function(*arguments, guards=False)
-        finally:
-            if not trap.ended:
+        except BaseException as error:
+            with suppress(HarnessError):  # The device may have ended, by this very error.
                 trap.call("trap_steps_end")
+            if isinstance(error, HarnessError) and at.number:
+                error.details += (f"{self._handler.name} had come in front of instruction {at.number}",)
+            raise
+        trap.call("trap_steps_end")
         steps = trap.variable("trap_steps")
         if not at.number:
-            self._last = int(steps.count)
+            self._last, self._counted = int(steps.count), True
         at.place = int(steps.place)
         if at.place:
             at.line, at.instruction = trap.line(at.place), self._texts.get(at.place, "")
-            at.came = trap.line(int(steps.came))
+            at.came_place = int(steps.came)
+            at.came = trap.line(at.came_place)
         else:
             trap.call("trap_interrupt")
         trap.require_on(self._handler.name)

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, SupportsIndex
 
 from minrpc.errors import RegisterError
 from minrpc.hardware.accesses import Access, Expected, Field, decoded
@@ -14,6 +15,17 @@ from minrpc.program.c_types import ArrayType, CType, RecordType, flat_fields, si
 
 _SHOWN: Final = 3
 _PLAIN: Final = Effects()
+
+
+def _number(value: SupportsIndex, bits: int, name: str) -> int:
+    """The value as a number of Python's. Raises RegisterError for one that a register does not have."""
+    number = operator.index(value) if hasattr(value, "__index__") else -1
+    if not 0 <= number < 1 << bits:
+        raise RegisterError(
+            f"{name} a number of {bits} bits, not {value!r}",
+            next_step=f"give a number from 0 to 0x{(1 << bits) - 1:x}",
+        )
+    return number
 
 
 class HandlerOnDevice(Protocol):
@@ -65,10 +77,9 @@ class Register:
         return int.from_bytes(self.memory[self.offset : self.offset + self.size], "little")
 
     @value.setter
-    def value(self, value: int) -> None:
-        if not isinstance(value, int) or not 0 <= value < 1 << (8 * self.size):
-            raise RegisterError(f"{self.name} has a number of {self.size} bytes, not {value!r}")
-        self.memory[self.offset : self.offset + self.size] = value.to_bytes(self.size, "little")
+    def value(self, value: SupportsIndex) -> None:
+        number = _number(value, 8 * self.size, f"{self.name} has")
+        self.memory[self.offset : self.offset + self.size] = number.to_bytes(self.size, "little")
 
     @property
     def reads(self) -> Callable[[], int] | None:
@@ -114,7 +125,7 @@ class Register:
     def load(self, shift: int, size: int) -> int:
         """C reads `size` bytes from bit `shift` on."""
         if self._read is not None:
-            self.value = self._read()
+            self.value = _number(self._read(), 8 * self.size, f"a read of {self.name} gives")
         mask = ((1 << 8 * size) - 1) << shift
         before = self.value
         self.value = (before & ~mask) | self.effects.after_read(before) & mask
@@ -153,11 +164,10 @@ class Register:
         """The value of the field `name`. Raises AttributeError."""
         return self._field(name).of(self.value)
 
-    def __setitem__(self, name: str, value: int) -> None:
+    def __setitem__(self, name: str, value: SupportsIndex) -> None:
         field = self._field(name)
-        if not isinstance(value, int) or not 0 <= value < 1 << field.width:
-            raise RegisterError(f"{self.name}.{name} has a number of {field.width} bits, not {value!r}")
-        self.value = self.value & ~field.mask | value << field.shift
+        number = _number(value, field.width, f"{self.name}.{name} has")
+        self.value = self.value & ~field.mask | number << field.shift
 
     def __getattr__(self, name: str) -> int:
         if name.startswith("_"):

@@ -38,24 +38,27 @@ void (*trap_handler)(void);
 /*
  * The interrupt comes in front of number `target` of the instructions that `counted` marks, or
  * before in a wait for interrupts. place: of this instruction; came: of the instruction in front of
- * which it came last. left: the `masks` that a handler has set.
+ * which it came last. left: the `masks` that a handler has set. entered: handlers that have not
+ * returned. asleep: true in a wait behind the interrupt, for which there is no other.
  */
 struct {
 	uintptr_t base, size, place, came;
 	const piece *code;
 	const uint8_t *counted;
 	piece *open;
-	uint32_t target, count, left;
+	uint32_t target, count, left, entered, asleep;
 } trap_steps;
 
 /*
- * An instruction that was replaced by TRAPS, and its first half: a store that is exclusive would
- * fail without an access, since a fault ends the exclusive access that a load has begun.
+ * Instructions that were replaced by TRAPS, and their first halves: a store that is exclusive would
+ * fail without an access, since a fault ends the exclusive access that a load has begun. The others
+ * are the ways past the store.
  */
+#define BREAKS 5U
 struct {
 	piece *place;
 	uint32_t code;
-} trap_break;
+} trap_breaks[BREAKS];
 
 extern _Bool minrpc_escapable_client(void (*run)(void *context), void *context);
 extern __attribute__((noreturn)) void minrpc_escape_client(void);
@@ -86,28 +89,52 @@ static void call_handler(void *context)
 static int handle(void)
 {
 	uint32_t before = masks();
+	int is_back;
 
-	if (!minrpc_escapable_client(call_handler, 0)) {
-		return 0;
+	trap_steps.entered++;
+	is_back = minrpc_escapable_client(call_handler, 0);
+	trap_steps.entered--;
+	if (is_back) {
+		trap_steps.left |= masks() & ~before;
 	}
-	trap_steps.left |= masks() & ~before;
-	return 1;
+	return is_back;
 }
 
-/* The masks that handlers have set since the last look. */
+/* The masks that handlers have set since the last look; all bits for a handler without a return. */
 uint32_t trap_left(void)
 {
-	uint32_t left = trap_steps.left;
+	uint32_t left = trap_steps.entered != 0U ? ~0U : trap_steps.left;
 
 	trap_steps.left = 0U;
 	return left;
 }
 
-static __attribute__((unused)) void end_break(void)
+static __attribute__((unused)) int is_break(uintptr_t pc)
 {
-	if (trap_break.place != 0) {
-		put_code(trap_break.place, trap_break.code);
-		trap_break.place = 0;
+	for (uint32_t i = 0U; i < BREAKS; i++) {
+		if (trap_breaks[i].place != 0 && (uintptr_t)trap_breaks[i].place == pc) {
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* Returns true if `pc` is the exclusive store. */
+static __attribute__((unused)) int end_breaks(uintptr_t pc)
+{
+	int is_store = (uintptr_t)trap_breaks[0].place == pc;
+
+	for (uint32_t i = 0U; i < BREAKS && trap_breaks[i].place != 0; i++) {
+		put_code(trap_breaks[i].place, trap_breaks[i].code);
+		trap_breaks[i].place = 0;
+	}
+	return is_store;
+}
+
+static __attribute__((unused)) void set_breaks(void)
+{
+	for (uint32_t i = 0U; i < BREAKS && trap_breaks[i].place != 0; i++) {
+		put_code(trap_breaks[i].place, TRAPS);
 	}
 }
 
@@ -116,16 +143,26 @@ static int is_marked(const uint8_t *bits, uintptr_t at)
 	return bits[at / 8U] >> at % 8U & 1U;
 }
 
+/* True for an instruction that waits for an interrupt, whatever has happened before. */
+static int sleeps(const piece *code)
+{
+#if defined(__arm__)
+	return code[0] == 0xbf30U;
+#elif defined(__riscv)
+	return code[0] == 0x73U && code[1] == 0x1050U;
+#else
+	(void)code;
+	return 0;
+#endif
+}
+
 /* The bytes of an instruction that waits for an interrupt; 0 for another instruction. */
 static uint32_t wait_size(const piece *code)
 {
 #if defined(__riscv)
-	return code[0] == 0x73U && code[1] == 0x1050U ? 4U : 0U;
-#elif defined(__arm__)
-	return code[0] == 0xbf30U || code[0] == 0xbf20U ? 2U : 0U;
+	return sleeps(code) ? 4U : 0U;
 #else
-	(void)code;
-	return 0U;
+	return sleeps(code) || code[0] == 0xbf20U ? 2U : 0U; /* WFE */
 #endif
 }
 
@@ -142,12 +179,18 @@ static int step(uintptr_t *pc, int is_counted)
 	if (at >= trap_steps.size / sizeof(piece) || trap_steps.open == place) {
 		return 0;
 	}
+	trap_steps.asleep &= (uint32_t)is_counted;
+	if (trap_steps.asleep != 0U) { /* An interrupt of the firmware's has ended the wait. */
+		*pc = (uintptr_t)trap_steps.open;
+		return 1;
+	}
 	if (trap_steps.open != 0) {
 		put_code(trap_steps.open, TRAPS);
 	}
 	put_code(place, trap_steps.code[at]);
 	trap_steps.open = place;
 	if (!is_counted || trap_steps.came != 0U) {
+		trap_steps.asleep = is_counted && sleeps(&trap_steps.code[at]);
 		return 1;
 	}
 	waits = wait_size(&trap_steps.code[at]);
@@ -190,6 +233,7 @@ void trap_steps_begin(uintptr_t base, uintptr_t size, piece *code, const uint8_t
 	trap_steps.count = 0U;
 	trap_steps.place = 0U;
 	trap_steps.came = 0U;
+	trap_steps.asleep = 0U;
 }
 
 void trap_steps_end(void)

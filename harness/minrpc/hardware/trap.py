@@ -57,6 +57,9 @@ def core_of(machine: str, pointer_size: int, attributes: Mapping[str, object]) -
     return _CORES[name]
 
 
+_NO_RETURN: Final = 0xFFFFFFFF
+
+
 class Trap:
     """The trap of a session's device, with all peripherals that are in Python."""
 
@@ -74,9 +77,12 @@ class Trap:
         self._answering = False
         self._handler: HandlerOnDevice | None = None
         self._raised = ""
-        self._pointer = program_facts(toolset.elf).pointer_size
+        facts = program_facts(toolset.elf)
+        if facts.machine == "EM_X86_64" and not facts.dynamic:
+            raise _cannot(f"{toolset.elf.name}: on an x86-64 a process only can trap accesses")
+        self._pointer = facts.pointer_size
         attributes = attributes_of(self._firmware, ".ARM.attributes")
-        self._core: Core = core_of(program_facts(toolset.elf).machine, self._pointer, attributes)()
+        self._core: Core = core_of(facts.machine, self._pointer, attributes)()
         self.instruction_set = self._core.instruction_set
         self.piece = 1 if self.instruction_set == "x86_64" else 2
         object_file = compile_text(_together(self._core.source), toolset, ("-g", "-std=gnu11"))
@@ -111,8 +117,17 @@ class Trap:
         self._handler, self._raised = handler, handler.name
 
     def require_on(self, handler: str) -> None:
-        """Raise RegisterError if this handler has left interrupts off."""
+        """Raise RegisterError if this handler has not returned, or has left interrupts off."""
         left = self.call("trap_left")
+        if left == _NO_RETURN:
+            rpc = self._library.session.rpc
+            rpc.link.owner.start_again()
+            rpc.restart()
+            raise RegisterError(
+                f"{handler} did not return: it left by longjmp, so the core stayed in the interrupt, and no "
+                "other comes; the device was started again",
+                next_step="let the handler return, then load the library again",
+            )
         if left:
             mask = "PRIMASK" if left & 1 else "BASEPRI"
             raise RegisterError(

@@ -300,14 +300,16 @@ __attribute__((used)) static uint32_t trap_take(struct frame *frame, uint32_t ex
 
 	if ((status & CFSR_UNDEFINED) != 0U && frame->pc == (uint32_t)trap_again) {
 		give_back(frame, state);
-	} else if ((status & CFSR_UNDEFINED) != 0U && frame->pc == (uint32_t)trap_break.place) {
-		end_break();
-		keep(state, frame, exc_return);
-		state->address = 0U;
+	} else if ((status & CFSR_UNDEFINED) != 0U && is_break(frame->pc)) {
+		if (end_breaks(frame->pc)) {
+			keep(state, frame, exc_return);
+			state->address = 0U;
+		}
 	} else if ((status & CFSR_UNDEFINED) != 0U &&
 		   step(&frame->pc, (exc_return & THREAD) != 0U)) {
 		/* The instruction runs now. */
 	} else if (is_access && (is_modelled(address, 1U) || frame->pc - own_base >= own_size)) {
+		(void)end_breaks(0U);
 		keep(state, frame, exc_return);
 	} else if (!is_access || !open_page(address)) {
 		trap_allow(); /* The firmware's handler tells it by its devices. */
@@ -383,7 +385,7 @@ __attribute__((used)) static void trap_ask(struct state *current)
 	__asm__ volatile("msr basepri, %0\n\tcpsie i" ::"r"(0) : "memory");
 	if (!minrpc_escapable_client(ask, &state)) {
 		is_asking = outer;
-		end_break();
+		(void)end_breaks(0U);
 		__asm__ volatile("msr basepri, %0" ::"r"(state.basepri) : "memory");
 		minrpc_escape_client();
 	}
@@ -394,9 +396,7 @@ __attribute__((used)) static void trap_ask(struct state *current)
 		pend();
 	}
 	set_regions(); /* The thread may have waited, and goes on with interrupts off. */
-	if (trap_break.place != 0) {
-		put_code(trap_break.place, TRAPS);
-	}
+	set_breaks();
 }
 
 __attribute__((naked)) void trap_resume(void)

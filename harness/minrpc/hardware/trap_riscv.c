@@ -98,7 +98,7 @@ static void arm(int on)
 
 static __attribute__((noreturn)) void end_call(void)
 {
-	end_break();
+	(void)end_breaks(0U);
 	trap_state = states;
 	in_handler = 0;
 	is_pending = 0;
@@ -149,8 +149,10 @@ static uintptr_t take(struct state *state)
 	if (state == &states[MOST]) { /* Python is asked about a handler's access. */
 		return trap_before & ~(uintptr_t)3U;
 	}
-	if (cause == ILLEGAL && state->pc == (uintptr_t)trap_break.place) {
-		end_break();
+	if (cause == ILLEGAL && is_break(state->pc)) {
+		if (!end_breaks(state->pc)) {
+			return 0U;
+		}
 		state->address = state->x[((const uint16_t *)state->pc)[0] >> 15 |
 					  (((const uint16_t *)state->pc)[1] & 15U) << 1];
 		outside(state, ask_python);
@@ -165,6 +167,7 @@ static uintptr_t take(struct state *state)
 	}
 	if ((cause == LOAD_FAULT || cause == STORE_FAULT) && trap_models[1] != 0U &&
 	    state->address - DEVICES < DEVICES_SIZE) {
+		(void)end_breaks(0U);
 		outside(state, ask_python);
 		take_interrupt(state);
 		return 0U;

@@ -15,8 +15,10 @@
 #define DEVICES_SIZE 0x20000000U
 #define PAGE         4096U
 #define ONE_STEP     0x100 /* the trap flag */
-/* Python's answer to the first question: the access writes. */
+/* Python's answer to the first question: the access writes, or does if it compares equal. */
 #define WRITES       1
+#define IF_EQUAL     2
+#define EQUAL        0x40 /* the zero flag */
 
 struct question {
 	uint64_t function, pc, address, value, is_second;
@@ -72,6 +74,7 @@ static void ask_about(struct question *question)
 	if (!minrpc_escapable_client(ask, question)) {
 		end_call();
 	}
+	is_pending |= (answered & 1L << 48) != 0;
 }
 
 /* An interrupt that comes while its handler runs comes behind it, as on a core. */
@@ -112,7 +115,7 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 }
 
 /* The instruction of an access has run. */
-static void after_access(uintptr_t pc)
+static void after_access(uintptr_t pc, int is_equal)
 {
 	struct question question = {.pc = pc, .address = accessed, .is_second = 1U};
 	uintptr_t address = accessed;
@@ -120,10 +123,9 @@ static void after_access(uintptr_t pc)
 	memcpy(&question.value, (const void *)address, sizeof(question.value));
 	accessed = 0U;
 	(void)munmap(page_of(address), 2U * PAGE);
-	if ((answered & WRITES) != 0) {
+	if ((answered & WRITES) != 0 || ((answered & IF_EQUAL) != 0 && is_equal)) {
 		ask_about(&question);
 	}
-	is_pending |= (answered & 1L << 48) != 0;
 	take_interrupt(pc);
 }
 
@@ -141,7 +143,7 @@ static void on_step(int signal, siginfo_t *info, void *context)
 
 	if (accessed != 0U) {
 		registers[REG_EFL] &= ~(greg_t)ONE_STEP;
-		after_access((uintptr_t)registers[REG_RIP]);
+		after_access((uintptr_t)registers[REG_RIP], (registers[REG_EFL] & EQUAL) != 0);
 	} else if (info->si_code > 0 && step(&place, !in_handler)) {
 		registers[REG_RIP] = (greg_t)place;
 		take_interrupt(place);

@@ -14,12 +14,18 @@ from minrpc.hardware.decoding import decoder_of
 
 _QUESTION: Final = struct.Struct("<4Q16s")
 _WRITES: Final = 1
+_WRITES_IF_EQUAL: Final = 2
+# Accesses that capstone tells wrongly: reads and writes of the first operand.
+_READS_AND_WRITES: Final = {"ror": (True, True), "movnti": (False, True), "movq": (False, True)}
 
 
 class _Access(NamedTuple):
+    """if_equal: it writes if it compares equal, and has read before."""
+
     size: int
     reads: bool
     writes: bool
+    if_equal: bool = False
 
 
 class X86:
@@ -45,6 +51,8 @@ class X86:
         elif access.writes:
             bus.find(address, line)
         self._running = access, line  # Python may have called functions of C with other accesses.
+        if access.if_equal:
+            return Answer(_WRITES_IF_EQUAL)
         return Answer(_WRITES if access.writes else 0, complete=not access.writes)
 
 
@@ -61,5 +69,9 @@ def _decode(code: bytes, pc: int) -> _Access:
             f"the instruction at 0x{pc:x} ({text}) accesses a register, and can't be answered",
             next_step="access the register by a plain load or store",
         )
-    access = memory[0].access
-    return _Access(memory[0].size, bool(access & capstone.CS_AC_READ), bool(access & capstone.CS_AC_WRITE))
+    size, access, name = memory[0].size, memory[0].access, found.mnemonic.removeprefix("lock ")
+    if name in _READS_AND_WRITES and memory[0] is found.operands[0]:
+        return _Access(size, *_READS_AND_WRITES[name])
+    if name.startswith("cmpxchg"):
+        return _Access(size, reads=True, writes=False, if_equal=True)
+    return _Access(size, bool(access & capstone.CS_AC_READ), bool(access & capstone.CS_AC_WRITE))

@@ -3,6 +3,7 @@
  *
  * A UART that receives and sends by interrupts, with an update that an interrupt can lose.
  */
+#include <setjmp.h>
 #include <stdint.h>
 
 typedef struct {
@@ -59,6 +60,28 @@ void off_isr(void)
 	disable_irq();
 }
 
+static jmp_buf before_jump;
+
+void jump_isr(void)
+{
+	if (left != 0) {
+		longjmp(before_jump, 1);
+	}
+}
+
+int guarded(void)
+{
+	left = 0;
+	if (setjmp(before_jump) != 0) {
+		left = 0;
+		return -1;
+	}
+	left = 1;
+	count++;
+	left = 0;
+	return 0;
+}
+
 /* The update of `count` is lost if rx_isr comes between its load and its store. */
 int get(void)
 {
@@ -90,6 +113,19 @@ int get_mended(void)
 	return c;
 }
 
+#define COUNT_ALONE()                                                                              \
+	do {                                                                                       \
+		disable_irq();                                                                     \
+		count++;                                                                           \
+		enable_irq();                                                                      \
+	} while (0)
+
+int count_in_a_line(void)
+{
+	COUNT_ALONE();
+	return count;
+}
+
 #if defined(__arm__) || defined(__riscv)
 /* Interrupts are off from the look at the ring to the wait, so that no wake-up is lost. */
 int receive(void)
@@ -101,6 +137,15 @@ int receive(void)
 		disable_irq();
 	}
 	enable_irq();
+	return ring[tail];
+}
+
+/* An interrupt between the look at the ring and the wait wakes nobody up. */
+int receive_or_sleep(void)
+{
+	if (head == tail) {
+		__asm__ volatile("wfi" ::: "memory");
+	}
 	return ring[tail];
 }
 #endif

@@ -86,6 +86,23 @@ uint32_t form_widths(volatile uint32_t *p)
 	return sum + p[2];
 }
 
+/* The first exchange finds another value. */
+uint32_t form_atomic(volatile uint32_t *p)
+{
+	uint32_t expected = 5;
+	uint32_t sum = __atomic_fetch_or(&p[0], 0x70, __ATOMIC_SEQ_CST);
+
+	for (uint32_t i = 0; i < 2; i++) {
+		sum = 3 * sum + __atomic_compare_exchange_n(&p[1], &expected, 77 + i, 0,
+							    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	}
+	sum += 5 * __atomic_fetch_nand(&p[2], 0xff, __ATOMIC_SEQ_CST);
+#ifdef __x86_64__
+	__asm__ volatile("rorl $1, %0\n\tmovnti %k1, %0" : "+m"(p[3]) : "r"(sum));
+#endif
+	return sum + expected;
+}
+
 uint64_t form_long(volatile uint64_t *p)
 {
 	uint64_t sum = p[0];
