@@ -200,7 +200,8 @@ class Interruptions:
             at.came = trap.line(at.came_place)
         else:
             trap.call("trap_interrupt")
-        trap.require_on(self._handler.name)
+            steps = None
+        trap.require_on(self._handler.name, steps)
         return result
 
 

@@ -100,10 +100,10 @@ static int handle(void)
 	return is_back;
 }
 
-/* The masks that handlers have set since the last look; all bits for a handler without a return. */
+/* The masks that handlers have set since the last look. */
 uint32_t trap_left(void)
 {
-	uint32_t left = trap_steps.entered != 0U ? ~0U : trap_steps.left;
+	uint32_t left = trap_steps.left;
 
 	trap_steps.left = 0U;
 	return left;

@@ -57,9 +57,6 @@ def core_of(machine: str, pointer_size: int, attributes: Mapping[str, object]) -
     return _CORES[name]
 
 
-_NO_RETURN: Final = 0xFFFFFFFF
-
-
 class Trap:
     """The trap of a session's device, with all peripherals that are in Python."""
 
@@ -116,10 +113,14 @@ class Trap:
             )
         self._handler, self._raised = handler, handler.name
 
-    def require_on(self, handler: str) -> None:
-        """Raise RegisterError if this handler has not returned, or has left interrupts off."""
-        left = self.call("trap_left")
-        if left == _NO_RETURN:
+    def require_on(self, handler: str, steps: Any = None) -> None:  # noqa: ANN401 - the trap's struct
+        """Raise RegisterError if this handler has not returned, or has left interrupts off.
+
+        steps: the present `trap_steps`, if they are known.
+        """
+        steps = self.variable("trap_steps") if steps is None else steps
+        left = self.call("trap_left") if steps.left or steps.entered else 0
+        if steps.entered:
             rpc = self._library.session.rpc
             rpc.link.owner.start_again()
             rpc.restart()
