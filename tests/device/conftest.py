@@ -18,6 +18,8 @@ from minrpc import (
 from minrpc.client import LentTransport
 from minrpc.transport import Faults, LossyTransport
 
+from tests.device.test_session import add_works
+
 Amount = Callable[[int, int], int]
 Load = Callable[..., LoadedLibrary]
 MakeLossy = Callable[..., tuple[Device, LossyTransport]]
@@ -92,3 +94,14 @@ def lossy(running_device: RunningDevice) -> MakeLossy:
         return device, transport
 
     return make
+
+
+@pytest.fixture
+def works(running_device: RunningDevice) -> Callable[[], bool]:
+    """True if the device works over a link without faults."""
+
+    def check() -> bool:
+        with connect(running_device, transport=LentTransport(running_device.transport)) as device:
+            return add_works(device)
+
+    return check

@@ -11,29 +11,16 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from minrpc import DeadlineError, Device, LinkError, RemoteError, RunningDevice, SessionError, connect
-from minrpc.client import LentTransport
+from minrpc import DeadlineError, Device, LinkError, RemoteError, RunningDevice, SessionError
 from minrpc.transport import Faults
 
 from tests.device.conftest import Amount, MakeLossy
-from tests.device.test_session import add_works
 
 RATE = 0.001
 FAULTS = {
     **{kind: Faults(**{kind: RATE}) for kind in ("drop", "flip", "duplicate", "cut", "delay")},
     "all": Faults.spread(RATE),
 }
-
-
-@pytest.fixture
-def works(running_device: RunningDevice) -> Callable[[], bool]:
-    """True if the device works over a link without faults."""
-
-    def check() -> bool:
-        with connect(running_device, transport=LentTransport(running_device.transport)) as device:
-            return add_works(device)
-
-    return check
 
 
 def data(size: int, seed: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:

@@ -98,17 +98,6 @@ def calls(device: Device, count: int, random: np.random.Generator) -> int:
     return failed
 
 
-@pytest.fixture
-def works(running_device: RunningDevice) -> Callable[[], bool]:
-    """True if the device works over a wire without faults."""
-
-    def check() -> bool:
-        with connect(running_device, transport=LentTransport(running_device.transport)) as device:
-            return add_works(device)
-
-    return check
-
-
 @pytest.mark.parametrize("kind", WIRES)
 def test_a_value_is_right_or_an_error(
     running_device: RunningDevice, works: Callable[[], bool], kind: str

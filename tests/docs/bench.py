@@ -9,7 +9,6 @@ makes them, and nothing else that could be a board. `lab` is the bench's probe a
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -107,15 +106,3 @@ class Bench:
             words += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
         words += ["--ro-bind", str(self.root / "class"), "/sys/class", "--die-with-parent", "--"]
         return shell(command, self.directory, words)
-
-
-def why_not() -> str:
-    """The reason why a bench can't be made here; "" if it can."""
-    if missing := [
-        tool for tool in ("bwrap", "qemu-system-arm", "arm-none-eabi-gcc") if not shutil.which(tool)
-    ]:
-        return f"{', '.join(missing)} not installed"
-    ran = subprocess.run(
-        ["bwrap", "--dev-bind", "/", "/", "true"], capture_output=True, text=True, check=False
-    )
-    return ran.stderr.strip()

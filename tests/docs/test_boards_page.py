@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from minrpc.firmware import firmware_root, workspaces
 from minrpc.host.owned_lock import DIRECTORY_VARIABLE
+from minrpc.host.wall import why_not
 
-from tests.docs.bench import Bench, why_not
+from tests.docs.bench import Bench
 from tests.docs.pages import ROOT, Block, blocks_of, differs, shell
 from tests.native import need_tools
 from tests.unit.plugin.test_board_rack import free_port, ser2net
@@ -85,6 +86,7 @@ def test_each_block_of_commands_runs_or_has_a_reason() -> None:
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     """A bench with one kind of board; its entry has the commands of a probe and of a power switch."""
+    need_tools("qemu-system-arm", "arm-none-eabi-gcc")
     if reason := why_not():
         pytest.skip(f"no bench: {reason}")
     monkeypatch.setenv(DIRECTORY_VARIABLE, str(tmp_path / "locks"))

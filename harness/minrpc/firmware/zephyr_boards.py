@@ -57,9 +57,10 @@ _CLOCKS: Final = (
     ("litex,timer0", "LiteX's timer"),
 )
 
-# The option that selects another clock.
 # Boards whose clock has another rate in QEMU than their devicetrees tell.
 _QEMU_20_MHZ: Final = ("mps2/an521", "mps2_an521")
+
+# The option that selects another clock.
 _TIMING: Final = "-DCONFIG_MINRPC_CLOCK_TIMING=y"
 _TIMING_FUNCTIONS: Final = "Zephyr's timing functions"
 

@@ -14,7 +14,7 @@ from minrpc.hardware.decoding import exclusive_store
 _AHEAD: Final = 48
 # An element of the trap's `trap_breaks`, and the instruction that traps, by instruction set.
 _BREAKS: Final = {"thumb": "<II", "riscv32": "<II", "riscv64": "<QI4x"}
-_MOST: Final = 5
+_MOST: Final = 5  # as BREAKS in trap.c
 _TRAPS: Final = {"thumb": b"\x00\xde", "riscv": b"\0\0"}
 
 
@@ -55,12 +55,14 @@ def await_store(bus: Bus, conversation: Conversation, pc: int, size: int, instru
     code = conversation.read(pc + size, _AHEAD)
     places = exclusive_store(code, pc + size, instruction_set)
     if not 0 < len(places) <= _MOST:
-        raise RegisterError(
-            f"no exclusive store within {_AHEAD} bytes of the exclusive load in {bus.line(pc)}"
-        )
-    first = [int.from_bytes(conversation.read(place, 2), "little") for place in places]
-    table = [struct.pack(_BREAKS[instruction_set], *item) for item in zip(places, first, strict=True)]
-    conversation.write(bus.address("trap_breaks"), b"".join(table))
+        problem = "too many branches" if places else f"no exclusive store within {_AHEAD} bytes"
+        raise RegisterError(f"{problem} behind the exclusive load in {bus.line(pc)}")
+    table = b""
+    for place in places:
+        inside = place - pc - size
+        first = code[inside : inside + 2] if 0 <= inside <= _AHEAD - 2 else conversation.read(place, 2)
+        table += struct.pack(_BREAKS[instruction_set], place, int.from_bytes(first, "little"))
+    conversation.write(bus.address("trap_breaks"), table)
     for place in places:
         conversation.write(place, _TRAPS[instruction_set[:5]])
 

@@ -19,6 +19,8 @@ from minrpc.program import CodeRange, Program
 
 _NEVER: Final = 0xFFFFFFFF
 _SHOWN: Final = 12
+_UNKNOWN: Final = -1
+"""The number of a function's instructions before its first call."""
 
 
 def interrupt(handler: CFunction, *, line: int = -1) -> None:
@@ -98,7 +100,7 @@ class Interruptions:
         self._function = function
         self._handler = handler
         self._trap = _trap_for(handler)
-        self._last, self._counted = 0, False
+        self._last = _UNKNOWN
         library: Any = function.library
         if getattr(library, "image", None) is None:
             raise RegisterError(
@@ -132,15 +134,14 @@ class Interruptions:
         return np.packbits(bits, bitorder="little")
 
     def __iter__(self) -> Iterator[Interruption]:
-        number = 0
-        while number <= self._last:
+        yield Interruption(0, self)
+        if self._last == _UNKNOWN:
+            raise RegisterError(
+                f"{self._function.name} was not called, so its instructions are not known",
+                next_step="call the interruption in the loop: `for at in ...: at()`",
+            )
+        for number in range(1, self._last + 1):
             yield Interruption(number, self)
-            if not number and not self._counted:
-                raise RegisterError(
-                    f"{self._function.name} was not called, so its instructions are not known",
-                    next_step="call the interruption in the loop: `for at in ...: at()`",
-                )
-            number += 1
 
     def require(
         self,
@@ -192,7 +193,7 @@ class Interruptions:
         trap.call("trap_steps_end")
         steps = trap.variable("trap_steps")
         if not at.number:
-            self._last, self._counted = int(steps.count), True
+            self._last = int(steps.count)
         at.place = int(steps.place)
         if at.place:
             at.line, at.instruction = trap.line(at.place), self._texts.get(at.place, "")

@@ -78,7 +78,9 @@ class Register:
 
     @value.setter
     def value(self, value: SupportsIndex) -> None:
-        number = _number(value, 8 * self.size, f"{self.name} has")
+        self._keep(_number(value, 8 * self.size, f"{self.name} has"))
+
+    def _keep(self, number: int) -> None:
         self.memory[self.offset : self.offset + self.size] = number.to_bytes(self.size, "little")
 
     @property
@@ -125,10 +127,10 @@ class Register:
     def load(self, shift: int, size: int) -> int:
         """C reads `size` bytes from bit `shift` on."""
         if self._read is not None:
-            self.value = _number(self._read(), 8 * self.size, f"a read of {self.name} gives")
+            self._keep(_number(self._read(), 8 * self.size, f"a read of {self.name} gives"))
         mask = ((1 << 8 * size) - 1) << shift
         before = self.value
-        self.value = (before & ~mask) | self.effects.after_read(before) & mask
+        self._keep((before & ~mask) | self.effects.after_read(before) & mask)
         return (before & ~self.effects.hidden & mask) >> shift
 
     def store(self, shift: int, size: int, value: int) -> None:
@@ -136,7 +138,7 @@ class Register:
         self._written = True
         mask = ((1 << 8 * size) - 1) << shift
         before = self.value
-        self.value = (before & ~mask) | self.effects.written(before, value << shift) & mask
+        self._keep((before & ~mask) | self.effects.written(before, value << shift) & mask)
         if self._write is not None:
             self._write(value << shift)
 

@@ -178,8 +178,8 @@ class Trap:
         if not self.ended:
             self._tell()
             self._end_if_unused()
-        if raised and not self.ended:
-            self.require_on(raised)
+            if raised:
+                self.require_on(raised)
 
     def _end_if_unused(self) -> None:
         if not self._peripherals:

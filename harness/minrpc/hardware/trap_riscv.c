@@ -14,7 +14,7 @@
 #define BEFORE       128U /* of mstatus: they were on */
 #define MOST         9    /* states that are kept: functions wait for Python in at most eight */
 #define VECTORED     1U   /* of mtvec: an entry for each interrupt */
-#define SOFTWARE 2U /* of mie, mip: the supervisor's software interrupt, which needs no device */
+#define SOFTWARE     2U   /* of mie, mip: the supervisor's software interrupt */
 
 #define READ(csr)                                                                                  \
 	({                                                                                         \
@@ -85,8 +85,7 @@ static void outside(struct state *state, void (*run)(struct state *state))
 	trap_state = state;
 }
 
-/* A pending interrupt comes as soon as the program turns interrupts on, on cores with a supervisor.
- */
+/* On cores with a supervisor, a pending interrupt comes as soon as interrupts are on. */
 static void arm(int on)
 {
 	if (on) {
