@@ -181,6 +181,21 @@ def test_a_register_takes_numbers_of_its_size(driver: CFunctions) -> None:
             driver.poll(1)
 
 
+def test_bit_fields_are_fields_of_one_register(driver: CFunctions, load: Callable[..., Any]) -> None:
+    del driver  # The fixture skips devices without traps.
+    lib = CFunctions(load(DRIVER.with_name("bits.c")))
+    with registers(lib, BASE, "BITS_Type") as bits:
+        assert list(bits) == ["CTRL.bit", "CTRL.reg", "CR", "DR", "bits_0x8"]
+        bits.CR.MODE = 1
+        bits.bits_0x8.LOW = 7
+        lib.enable()
+        assert (bits.CR.EN, bits.CR.MODE, bits.CR.value) == (1, 5, 0xB)
+        assert (bits["CTRL.bit"].MODE, bits["CTRL.reg"].ENABLE, bits["CTRL.reg"].value) == (3, 1, 0x1A)
+        assert str(bits.accesses[-1]).endswith("(EN=1, MODE=5)")
+        assert lib.swap() == 7
+        assert (bits.bits_0x8.LOW, bits.bits_0x8.HIGH) == (7, 7)
+
+
 def test_single_bits_have_addresses(driver: CFunctions) -> None:
     if library_of(driver).facts.machine != "EM_ARM":
         pytest.skip("this target has no addresses of single bits")

@@ -58,7 +58,13 @@ _CLOCKS: Final = (
 )
 
 # Boards whose clock has another rate in QEMU than their devicetrees tell.
-_QEMU_20_MHZ: Final = ("mps2/an521", "mps2_an521")
+_QEMU_MHZ: Final = {
+    "mps2/an521": 20,
+    "mps2_an521": 20,
+    "mps3/an547": 32,
+    "mps3/corstone300/an547": 32,
+    "mps3_an547": 32,
+}
 
 # The option that selects another clock.
 _TIMING: Final = "-DCONFIG_MINRPC_CLOCK_TIMING=y"
@@ -140,8 +146,9 @@ def completed(platform: Platform, board: Board, overlay: Path | None, conf: Path
     confs = [_own_conf("one_uart")] if alone else []
     if board.smp and starts == "qemu":
         confs.append(_own_conf("one_cpu"))  # Instructions are counted on one core only.
-    if starts == "qemu" and board.identifier.startswith(_QEMU_20_MHZ):
-        confs.append(_own_conf("qemu_20_mhz"))
+    if starts == "qemu":
+        rates = [mhz for prefix, mhz in _QEMU_MHZ.items() if board.identifier.startswith(prefix)]
+        confs += [_own_conf(f"qemu_{mhz}_mhz") for mhz in rates]
     confs += [conf] if conf else []
     return replace(
         platform,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol, SupportsIndex
+from typing import Any, Final, NamedTuple, Protocol, SupportsIndex
 
 from minrpc.errors import RegisterError
 from minrpc.hardware.accesses import Access, Expected, Field, decoded
@@ -338,12 +338,19 @@ class Registers:
 
 
 def registers_of(ctype: CType) -> dict[str, Register]:
-    """The registers of a struct by name: members of members as "CH[0].CR". Reserved members are left out."""
+    """The registers of a struct by name: members of members as "CH[0].CR". Reserved members are left out.
+
+    A struct of bit-fields is a register with these fields. So is a number beside it in a union. Bit-fields
+    beside other members are a register "bits_0x4", by the offset in their struct.
+    """
     memory = bytearray(size_of(ctype))
+    parts = [part for part in _parts(ctype, "", 0) if not is_reserved(part.name)]
+    fields = {(part.offset, part.size): part.fields for part in parts if part.fields}
     return {
-        name: Register(name, offset, size_of(member), memory)
-        for name, offset, member in _members(ctype, "", 0)
-        if not is_reserved(name)
+        part.name: Register(
+            part.name, part.offset, part.size, memory, Effects(fields.get((part.offset, part.size), {}))
+        )
+        for part in parts
     }
 
 
@@ -352,15 +359,34 @@ def is_reserved(name: str) -> bool:
     return "reserved" in name.lower()
 
 
-def _members(ctype: CType, name: str, offset: int) -> Iterator[tuple[str, int, CType]]:
+class _Part(NamedTuple):
+    """A place of a register. offset, size: in bytes."""
+
+    name: str
+    offset: int
+    size: int
+    fields: dict[str, Field]
+
+
+def _parts(ctype: CType, name: str, offset: int) -> Iterator[_Part]:
     match strip(ctype):
         case RecordType() as record:
-            for item in flat_fields(record):
-                yield from _members(
-                    item.type, f"{name}.{item.name}" if name else item.name, offset + item.offset
-                )
+            units: dict[tuple[int, int], dict[str, Field]] = {}
+            members = list(flat_fields(record))
+            for item in members:
+                inner = f"{name}.{item.name}" if name else item.name
+                if item.bits is None:
+                    yield from _parts(item.type, inner, offset + item.offset)
+                elif item.name and not is_reserved(item.name):
+                    size = size_of(item.type)
+                    at, shift = divmod(item.first_bit, 8 * size)
+                    units.setdefault((at * size, size), {})[item.name] = Field(item.name, shift, item.bits)
+            whole = name and len(units) == 1 and all(item.bits is not None for item in members)
+            for (at, size), fields in units.items():
+                own = f"bits_0x{at:x}"
+                yield _Part(name if whole else f"{name}.{own}" if name else own, offset + at, size, fields)
         case ArrayType(element, int(count)):
             for at in range(count):
-                yield from _members(element, f"{name}[{at}]", offset + at * size_of(element))
+                yield from _parts(element, f"{name}[{at}]", offset + at * size_of(element))
         case _:
-            yield name, offset, ctype
+            yield _Part(name, offset, size_of(ctype), {})

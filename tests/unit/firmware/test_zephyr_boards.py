@@ -94,10 +94,11 @@ def test_several_processors_are_one_where_instructions_are_counted() -> None:
     ).cmake_options
 
 
-def test_a_clock_has_qemus_rate_in_qemu_only() -> None:
-    board = replace(BOARD, identifier="mps2/an521/cpu0", chosen=UART1)
+@pytest.mark.parametrize(("identifier", "mhz"), [("mps2/an521/cpu0", 20), ("mps3/corstone300/an547", 32)])
+def test_a_clock_has_qemus_rate_in_qemu_only(identifier: str, mhz: int) -> None:
+    board = replace(BOARD, identifier=identifier, chosen=UART1)
     made = completed(ENTRY, board, None, None)
-    assert options(made)["EXTRA_CONF_FILE"].endswith("boards/qemu_20_mhz.conf")
+    assert options(made)["EXTRA_CONF_FILE"].endswith(f"boards/qemu_{mhz}_mhz.conf")
     assert not completed(ENTRY, replace(board, simulators=()), None, None).cmake_options
 
 
