@@ -30,7 +30,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def in_files(name: str, known: Iterable[str]) -> list[str]:
     """The names in `known` of things that have this name in one of several files: "a.c:name"."""
-    return [found for found in known if found.endswith(f":{name}")]
+    return [qualified for qualified in known if qualified.endswith(f":{name}")]
 
 
 def text_name(name: object, of: str) -> str:

@@ -103,8 +103,8 @@ def _server(platform: str) -> Iterator[int]:
     command += [*_OPTIONS, *(["--unsafe"] if wall.why_not() else [])]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        found = (re.search(r'connect\("127.0.0.1", (\d+)\)', line) for line in process.stdout)
-        port = next((int(match[1]) for match in found if match), None)
+        matches = (re.search(r'connect\("127.0.0.1", (\d+)\)', line) for line in process.stdout)
+        port = next((int(match[1]) for match in matches if match), None)
         if port is None:
             raise HarnessError("the server has ended")
         reader = threading.Thread(target=process.stdout.read)

@@ -97,8 +97,8 @@ class TvmClient:
         return value
 
     def function(self, name: str) -> int:
-        found = self.syscall(get_global_func(name))
-        return found.value if isinstance(found, Handle) else 0
+        handle = self.syscall(get_global_func(name))
+        return handle.value if isinstance(handle, Handle) else 0
 
     def call(self, handle: int, *args: Argument) -> Result:
         self.send(CallFunc(handle, args))
@@ -117,8 +117,8 @@ class TvmClient:
         library = self.call(self.function("ffi.SystemLib" if self.today else "runtime.SystemLib"))
         assert isinstance(library, Module)
         find = self.function("tvm.rpc.server.ModuleGetFunction")
-        found = self.call(find, library, name, True)
-        return found.handle if isinstance(found, Function) else 0
+        function = self.call(find, library, name, True)
+        return function.handle if isinstance(function, Function) else 0
 
     def array(self, tensor: DLTensor, data: bytes) -> DLTensor:
         address = self.syscall(Syscall(RpcCode.DEV_ALLOC_DATA_WITH_SCOPE, (tensor, None)))

@@ -42,10 +42,10 @@ def identifier(name: str) -> str:
 
 def field_names(names: Iterable[str]) -> list[str]:
     """Names of a struct's members, one for each name: no keyword, no macro, all different."""
-    found: list[str] = []
+    fields: list[str] = []
     for name in names:
-        found.append(different(_free(identifier(name)), found))
-    return found
+        fields.append(different(_free(identifier(name)), fields))
+    return fields
 
 
 def _free(name: str) -> str:

@@ -193,14 +193,14 @@ class _Finder:
         name = _op(binding.value)
         step = self._clip if name == "relax.clip" else self._bounded.get(name)
         try:
-            found = step(binding.var) if step else None
+            mapped = step(binding.var) if step else None
         except _UnmappedError as error:
             self._left.append(str(error))
             return binding
-        if found is None:
+        if mapped is None:
             return binding
         relax = tvm_package().relax
-        kernel, inputs = found
+        kernel, inputs = mapped
         self._kernels.append(kernel)
         constants = [relax.const(array) for array in kernel.constants]
         shape = getattr(binding.var, "ty", None) or binding.var.struct_info
@@ -209,8 +209,8 @@ class _Finder:
 
     def _call(self, value: Any, *names: str) -> Any | None:  # noqa: ANN401
         """The call that has this value as its result, if it is of these operators; None for another value."""
-        found = self._values.get(value, value)
-        return found if _op(found).removeprefix("relax.") in names else None
+        call = self._values.get(value, value)
+        return call if _op(call).removeprefix("relax.") in names else None
 
     def _named(self, kind: str) -> str:
         return f"cmsis_nn_{kind}_{len(self._kernels)}"

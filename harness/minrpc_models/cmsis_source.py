@@ -57,13 +57,13 @@ def files(text: str, library: Path) -> list[Path]:
     """The library's C files with the functions that `text` calls, and that these call."""
     texts = _texts(library)
     places = _places(texts)
-    found: set[Path] = set()
+    paths: set[Path] = set()
     wanted = {places[name] for name in _NAMED.findall(text) if name in places}
     while wanted:
-        found |= wanted
+        paths |= wanted
         named = {name for path in wanted for name in _NAMED.findall(texts[path])}
-        wanted = {places[name] for name in named if name in places} - found
-    return sorted(found)
+        wanted = {places[name] for name in named if name in places} - paths
+    return sorted(paths)
 
 
 def _texts(library: Path) -> dict[Path, str]:

@@ -235,17 +235,17 @@ def _extents(name: str, text: str) -> list[int]:
 def _numbers(name: str, text: str) -> npt.NDArray[Any]:
     """A number, or several with commas; true and false are numbers, too."""
     words = [{"true": "1", "false": "0"}.get(word, word) for word in text.split(",")]
-    found: npt.NDArray[Any]
+    array: npt.NDArray[Any]
     try:
-        found = np.array([int(word) for word in words])
+        array = np.array([int(word) for word in words])
     except ValueError:
         try:
-            found = np.array([float(word) for word in words])
+            array = np.array([float(word) for word in words])
         except ValueError as error:
             raise ConfigurationError(
                 f"--constant {name}={text} is no number", next_step=f"write it as --constant {name}=16000"
             ) from error
-    return found if len(words) > 1 else found.reshape(())
+    return array if len(words) > 1 else array.reshape(())
 
 
 def _weigh(arguments: argparse.Namespace, name: str, size: int, refused: dict[str, dict[str, Any]]) -> None:

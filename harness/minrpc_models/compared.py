@@ -57,13 +57,13 @@ class OutputDifference(NamedTuple):
 def witnessed(given: npt.NDArray[Any], expected: npt.NDArray[Any], steps: int = 1) -> OutputDifference:
     """The difference from another program's output. steps: allowed difference of integers, since that program
     may round differently."""
-    found = difference(given, expected)
+    deviation = difference(given, expected)
     largest = float(np.max(np.abs(expected[np.isfinite(expected)]).astype(np.float64), initial=0.0)) or 1.0
     if given.dtype.kind == "b":
-        return found
+        return deviation
     if given.dtype.kind in "iu":
-        return found._replace(tolerance=steps / largest)
-    return found._replace(tolerance=max(found.tolerance, WITNESS_TOLERANCE, WITNESS_STEP / largest))
+        return deviation._replace(tolerance=steps / largest)
+    return deviation._replace(tolerance=max(deviation.tolerance, WITNESS_TOLERANCE, WITNESS_STEP / largest))
 
 
 def difference(given: npt.NDArray[Any], expected: npt.NDArray[Any], allowed: int = 0) -> OutputDifference:

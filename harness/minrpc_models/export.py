@@ -219,12 +219,12 @@ def _size_macros(plan: ModelPlan) -> list[tuple[str, str, Tensor]]:
     """For each input and output its size macro's name without _SIZE, its member, and its tensor."""
     upper = f"TVMGEN_{plan.name.upper()}"
     taken = [f"{upper}_WORKSPACE", f"{upper}_CONSTANT"]
-    found = []
+    macros = []
     for kind, tensors in (("inputs", plan.inputs), ("outputs", plan.outputs)):
         for field, tensor in tensors:
             taken.append(different(f"{upper}_{field.upper()}", taken))
-            found.append((taken[-1], f"{kind}.{field}", tensor))
-    return found
+            macros.append((taken[-1], f"{kind}.{field}", tensor))
+    return macros
 
 
 def _about(plan: ModelPlan, kind: str, field: str, tensor: Tensor) -> str:

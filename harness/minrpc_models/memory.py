@@ -29,8 +29,8 @@ _ORDERS: Final[Sequence[Callable[[Block], tuple[int, ...]]]] = (
 def placed(blocks: Sequence[Block]) -> list[int]:
     """The offset of each block. Several orders of placing are tried; the order with the smallest end is
     taken."""
-    found = [_in_order(blocks, order) for order in _ORDERS]
-    return min(found, key=lambda offsets: size_of(blocks, offsets))
+    placements = [_in_order(blocks, order) for order in _ORDERS]
+    return min(placements, key=lambda offsets: size_of(blocks, offsets))
 
 
 def size_of(blocks: Sequence[Block], offsets: Sequence[int]) -> int:

@@ -134,8 +134,8 @@ def _plan(archive: Archive, name: str) -> ModelPlan:
 
 def _read(path: Path) -> Archive:
     try:
-        found = members(path.name, path.read_bytes(), _UNPACKED)
-        files = {str(PurePosixPath(name)): data for name, data in found}
+        entries = members(path.name, path.read_bytes(), _UNPACKED)
+        files = {str(PurePosixPath(name)): data for name, data in entries}
     except ModuleError as error:
         raise ModelError(
             f"{path.name} is no archive in TVM's Model Library Format: {error.message}"
@@ -162,10 +162,10 @@ class _Graph:
     def __init__(self, archive: Archive, name: str) -> None:
         self._archive = archive
         self._name = name
-        found = archive.below("executor-config/graph")
-        if not found:
+        graphs = archive.below("executor-config/graph")
+        if not graphs:
             raise ModelError(f"{archive.name} has no graph")
-        self._graph = json.loads(archive.files[found[0]])
+        self._graph = json.loads(archive.files[graphs[0]])
         self._rows: list[int] = self._graph["node_row_ptr"]
         attributes = self._graph["attrs"]
         self._shapes = [tuple(shape) for shape in attributes["shape"][1]]
@@ -319,8 +319,8 @@ def _pools(archive: Archive, header: str) -> list[str]:
         raise ModelError(
             f"{archive.name}: {name}_run takes devices, or has its inputs in pools: that can't be run here"
         )
-    found = re.search(rf"struct {name}_workspace_pools \{{([^}}]*)\}}", header)
-    return re.findall(r"void\* (\w+);", found[1]) if found and "workspace_pools*" in parameters else []
+    match = re.search(rf"struct {name}_workspace_pools \{{([^}}]*)\}}", header)
+    return re.findall(r"void\* (\w+);", match[1]) if match and "workspace_pools*" in parameters else []
 
 
 def _fields(tensors: list[tuple[str, Tensor]], first: int) -> str:
@@ -389,8 +389,8 @@ def _workspace(source: str, function: str) -> int:
 
 def _params(archive: Archive) -> dict[str, npt.NDArray[Any]]:
     """Weights by name, as `tvm.runtime.save_param_dict` wrote them."""
-    found = [item for item in archive.below("parameters") if item.endswith(".params")]
-    return read_params(archive.files[found[0]], archive.name) if found else {}
+    paths = [item for item in archive.below("parameters") if item.endswith(".params")]
+    return read_params(archive.files[paths[0]], archive.name) if paths else {}
 
 
 def read_params(data: bytes, name: str) -> dict[str, npt.NDArray[Any]]:

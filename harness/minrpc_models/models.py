@@ -104,10 +104,10 @@ class ModelRun:
 
     def by_function(self) -> dict[str, list[int]]:
         """The numbers of the operators that each function computes, in the order of the first call."""
-        found: dict[str, list[int]] = {}
+        numbers: dict[str, list[int]] = {}
         for number, operator in enumerate(self.operators):
-            found.setdefault(operator.function, []).append(number)
-        return found
+            numbers.setdefault(operator.function, []).append(number)
+        return numbers
 
 
 class _Placed(NamedTuple):
@@ -462,7 +462,7 @@ class Model:
 
         names = zip(inputs_of(self.onnx), self.plan.inputs, strict=True)
         results = outputs_of(self.onnx, {own: inputs[name] for own, (name, _) in names})
-        found = {}
+        outputs = {}
         for (name, tensor), result in zip(self.plan.outputs, results, strict=bool(results)):
             array = np.asarray(result)
             if array.dtype.kind in "OSU":
@@ -471,8 +471,8 @@ class Model:
                 raise ModelError(
                     f"the output {name} is {list(tensor.shape)} by TVM, {list(array.shape)} by onnxruntime"
                 )
-            found[name] = array.reshape(tensor.shape)
-        return found
+            outputs[name] = array.reshape(tensor.shape)
+        return outputs
 
     def by_litert(self, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
         """LiteRT's outputs of a TFLite file whose operators CMSIS-NN computes; empty for another model.
@@ -572,9 +572,9 @@ def _model(module: Any, name: str, library: Path | None = None) -> Model:  # noq
     if library is None:
         lowered = importer.lower(module)
         return Model(module, importer.plan(lowered, name), lowered=lowered)
-    found = replaced(module)
-    further = kernel_source(found.kernels, library)
-    lowered = importer.lower(found.module)
-    kernels = tuple(kernel.name for kernel in found.kernels)
+    mapped = replaced(module)
+    further = kernel_source(mapped.kernels, library)
+    lowered = importer.lower(mapped.module)
+    kernels = tuple(kernel.name for kernel in mapped.kernels)
     plan = replace(importer.plan(lowered, name, further=further), cmsis_nn=library if kernels else None)
-    return Model(module, plan, kernels=kernels, left=found.left, lowered=lowered, further=further)
+    return Model(module, plan, kernels=kernels, left=mapped.left, lowered=lowered, further=further)

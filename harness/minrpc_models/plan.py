@@ -99,10 +99,10 @@ class ModelPlan:
         """SHA-256 of the file that the model is from, or of its code and weights if there is no file."""
         if self.origin.digest:
             return self.origin.digest
-        found = hashlib.sha256(self.source.encode())
+        sha256 = hashlib.sha256(self.source.encode())
         for constant in self.constants:
-            found.update(constant.tobytes())
-        return found.hexdigest()
+            sha256.update(constant.tobytes())
+        return sha256.hexdigest()
 
     @property
     def storage_offsets(self) -> tuple[int, ...]:

@@ -85,17 +85,17 @@ def lower(module: Any, params: Mapping[str, Any] | None = None, function: str | 
 def constant_bytes(module: Any) -> int:  # noqa: ANN401
     """The size of all constants of a module that is not lowered, in bytes."""
     visit = import_module("tvm.relax.analysis").post_order_visit
-    found: dict[Any, int] = {}
+    sizes: dict[Any, int] = {}
 
     def note(value: Any) -> None:  # noqa: ANN401
         if _is_constant(value):
             dtype, shape = tensor_type(value)
-            found[value] = prod(shape) * dtype_of(dtype).itemsize
+            sizes[value] = prod(shape) * dtype_of(dtype).itemsize
 
     for function in module.functions.values():
         if is_relax(function):
             visit(function, note)
-    return sum(found.values())
+    return sum(sizes.values())
 
 
 def _copied_outputs() -> Any:  # noqa: ANN401
@@ -146,8 +146,8 @@ def _fields(result: Any, function: Any) -> list[Any]:  # noqa: ANN401
             value = values[value]
         return value
 
-    found = values.get(origin(result), result)
-    fields = found.fields if type(found).__name__ == "Tuple" else [result]
+    returned = values.get(origin(result), result)
+    fields = returned.fields if type(returned).__name__ == "Tuple" else [result]
     return [origin(field) for field in fields]
 
 
@@ -231,12 +231,12 @@ def function_plan(module: Any, name: str) -> ModelPlan:  # noqa: ANN401
 
     Raises ModelError if there is not exactly one PrimFunc, or a parameter is no tensor of a known shape.
     """
-    found = [
+    functions = [
         (var.name_hint, function) for var, function in module.functions.items() if not is_relax(function)
     ]
-    if len(found) != 1:
-        raise ModelError(f"the module has {len(found)} functions of loops, and one was expected")
-    ((symbol, function),) = found
+    if len(functions) != 1:
+        raise ModelError(f"the module has {len(functions)} functions of loops, and one was expected")
+    ((symbol, function),) = functions
     named = [_parameter(function, parameter) for parameter in function.params]
     last = len(named) - 1
     names = [name for name, _, _ in named]
@@ -304,13 +304,13 @@ def workspaces(source: str) -> dict[str, int]:
 
     Raises ModelError for a size that is only known when the code runs.
     """
-    found = {}
+    totals = {}
     for name, body in _FUNCTION.findall(source):
         sizes = _WORKSPACE.findall(body)
         if len(sizes) != body.count("TVMBackendAllocWorkspace("):
             raise ModelError(f"the workspace of {name} has no fixed size")
-        found[name] = sum(aligned(int(size)) for size in sizes)
-    return found
+        totals[name] = sum(aligned(int(size)) for size in sizes)
+    return totals
 
 
 class _Reader:

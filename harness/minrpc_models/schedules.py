@@ -60,11 +60,11 @@ class Schedules:
         """Add a measured schedule of a PrimFunc. Raises ConfigurationError if it can't be written."""
         schedules = meta_schedule()
         with _written(self.directory):
-            found = self._database.commit_workload(workload(function))
+            committed = self._database.commit_workload(workload(function))
             target = tvm_package().target.Target({"kind": "c", "model": self.model})
             database = schedules.database
             self._database.commit_tuning_record(
-                database.TuningRecord(schedule.trace, found, [seconds], target, None)
+                database.TuningRecord(schedule.trace, committed, [seconds], target, None)
             )
 
     def best(self, function: Any) -> Any | None:  # noqa: ANN401

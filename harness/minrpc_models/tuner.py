@@ -55,8 +55,8 @@ class Tuned:
 def functions_to_tune(model: Model, run: ModelRun) -> dict[str, list[int]]:
     """TVM's functions that take `SHARE` of a run or more, the slowest first, and their operators' numbers."""
     own = {str(var.name_hint) for var, function in model.lowered.functions.items() if not is_relax(function)}
-    numbers = {name: found for name, found in run.by_function().items() if name in own}
-    shares = {name: sum(run.share(run.operators[at]) for at in found) for name, found in numbers.items()}
+    numbers = {name: ops for name, ops in run.by_function().items() if name in own}
+    shares = {name: sum(run.share(run.operators[at]) for at in ops) for name, ops in numbers.items()}
     slow = sorted((name for name in shares if shares[name] >= SHARE), key=lambda name: -shares[name])
     return {name: numbers[name] for name in slow}
 
@@ -226,9 +226,9 @@ class Bench:
                 self._arrays = [library.array(array) for array in self._operands]
             self._arrays[-1].copy_from(_unlike(self._operands[-1]))
             taken = self._time(library)
-            found = difference(self._arrays[-1].numpy(), self._operands[-1])
-            if not found.right:
-                raise ModelError(f"{name}: {found.told('the result of its own loops')}")
+            deviation = difference(self._arrays[-1].numpy(), self._operands[-1])
+            if not deviation.right:
+                raise ModelError(f"{name}: {deviation.told('the result of its own loops')}")
             return taken
         finally:
             if self._device is not None:

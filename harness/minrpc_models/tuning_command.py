@@ -135,14 +135,14 @@ class Gain:
 
     def as_json(self) -> list[dict[str, Any]]:
         """For each tuned function the ticks of all its calls in a run, before and after."""
-        found = []
+        entries = []
         for name, changed in self.functions.items():
             numbers = self.tuned.by_function()[name]
             before, after = (_sum(run, numbers) for run in (self.untuned, self.tuned))
-            found.append(
+            entries.append(
                 {"function": name, "changed": changed, "untuned_ticks": before, "tuned_ticks": after}
             )
-        return found
+        return entries
 
     def _table(self) -> str:
         titles = [unit_of(self.tuned)[1], *map(counter_title, self.tuned.whole.counters)]

@@ -96,17 +96,17 @@ def leakage(call: Callable[..., CallTrace], inputs: Inputs, traces: int, seed: i
         raise ConfigurationError(f"{traces} traces are too few", next_step=f"take at least {LEAST}")
     random = np.random.default_rng(seed)
     is_fixed = random.permutation(np.arange(traces) % 2 == 0)
-    found = [
+    recorded = [
         call(*inputs.drawn(random, np.random.default_rng(seed + 1) if fixed else None)) for fixed in is_fixed
     ]
-    lengths = {len(trace.pc) for trace in found}
+    lengths = {len(trace.pc) for trace in recorded}
     if len(lengths) > 1:
         raise ConfigurationError(
             f"the calls take {min(lengths):,} to {max(lengths):,} cycles: their time leaks already",
             next_step="look for the branch with `minrpc time --constant-time`",
         )
-    changed = np.array([trace.changed for trace in found], np.float64)
-    return Leakage(welch_t(changed[is_fixed], changed[~is_fixed]), found[0].pc, traces)
+    changed = np.array([trace.changed for trace in recorded], np.float64)
+    return Leakage(welch_t(changed[is_fixed], changed[~is_fixed]), recorded[0].pc, traces)
 
 
 def welch_t(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

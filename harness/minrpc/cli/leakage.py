@@ -50,8 +50,8 @@ def main(arguments: argparse.Namespace) -> int:
             function = load_with(arguments.function, device, sources, stack)[arguments.function]
             names = [parameter.name for parameter in function.function.type.parameters]
             inputs = Inputs(given, _positions(arguments.secret, names), _positions(arguments.shares, names))
-            found = leakage(_recorded(running, function), inputs, arguments.traces)
-            results.append({"platform": target.name, **_shown(function, running, found)})
+            measured = leakage(_recorded(running, function), inputs, arguments.traces)
+            results.append({"platform": target.name, **_shown(function, running, measured)})
     passed = all(not result["lines"] for result in results)
     write_json(arguments, {"leakage": results}, passed=passed)
     return 0 if passed else 1

@@ -178,16 +178,16 @@ class Conversation:
         for held in self._copies():
             held.send(address, size)
         try:
-            found = b"".join(
+            content = b"".join(
                 self._question(self._send(_COMMAND.pack(_PEEK, min(_PIECE, size - at), address + at))).data
                 for at in range(0, size, _PIECE)
             )
         except HarnessError as error:
             error.details += (f"{size:,} bytes at 0x{address:x} were being read for {self.name}",)
             raise
-        if len(found) != size:
-            raise DialectError(f"{self.name}: {len(found)} of {size} bytes at 0x{address:x} came")
-        return found
+        if len(content) != size:
+            raise DialectError(f"{self.name}: {len(content)} of {size} bytes at 0x{address:x} came")
+        return content
 
     def write(self, address: int, data: bytes) -> None:
         """Overwrite bytes of the device's memory, now or with the answer. Raises as `read` does."""

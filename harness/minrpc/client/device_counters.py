@@ -34,13 +34,13 @@ def device_counters(rpc: RpcClient) -> Mapping[str, DeviceCounter]:
 
 
 def _parsed(answer: bytes) -> Sequence[DeviceCounter]:
-    found = []
+    counters = []
     for line in answer.decode("ascii", "backslashreplace").splitlines():
         name, _, rest = line.partition(",")
         unit, _, bits = rest.rpartition(",")
         if name and bits.isdecimal():
-            found.append(DeviceCounter(name, unit, int(bits)))
-    return found
+            counters.append(DeviceCounter(name, unit, int(bits)))
+    return counters
 
 
 class HeapUse(NamedTuple):

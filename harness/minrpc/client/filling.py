@@ -137,8 +137,8 @@ def fill(array: RemoteArray, value: object) -> None:
 def checksum(array: RemoteArray) -> int:
     """CRC-32 (zlib's) of the array's bytes, computed on the device."""
     _require_array(array)
-    found = array.run_on_device(CHECKSUM)
-    return checksum_of(array.numpy()) if found is False else int(found)
+    crc = array.run_on_device(CHECKSUM)
+    return checksum_of(array.numpy()) if crc is False else int(crc)
 
 
 def checksum_of(elements: npt.ArrayLike) -> int:

@@ -162,10 +162,10 @@ class RemoteModule(RemoteHandle):
                     f"the device has no {MODULE_GET_FUNCTION}: nothing in a module can be named"
                 )
             # The last argument is query_imports: an int for all, though the newest clients send a bool.
-            found = rpc.call(look_up, (Module(self.handle), name, 0), f"look up {name}")
-            if not isinstance(found, Function) or not found.handle:
+            function = rpc.call(look_up, (Module(self.handle), name, 0), f"look up {name}")
+            if not isinstance(function, Function) or not function.handle:
                 raise FunctionNotFoundError(f"{self.name} has no function {name!r}", stage=f"look up {name}")
-            return RemoteFunction(rpc, name, found.handle, own=own, of=self._made)
+            return RemoteFunction(rpc, name, function.handle, own=own, of=self._made)
 
     def time_evaluator(self, name: str, *, timeout_s: float | None = None, **options: int) -> TimeEvaluator:
         """An evaluator that times `name` on the device: call it with the function's own arguments.
@@ -317,10 +317,10 @@ class SystemLibrary(RemoteModule):
 
     def _find(self) -> int:
         getter = self._rpc.global_function(SYSTEM_LIB)
-        found = self._rpc.call(getter, (), "get the system library") if getter else None
-        if not isinstance(found, Module):
-            raise DialectError(f"the device has no system library: {SYSTEM_LIB} gave {found!r}")
-        return found.handle
+        library = self._rpc.call(getter, (), "get the system library") if getter else None
+        if not isinstance(library, Module):
+            raise DialectError(f"the device has no system library: {SYSTEM_LIB} gave {library!r}")
+        return library.handle
 
 
 def _argument(rpc: RpcClient, value: object) -> Argument:

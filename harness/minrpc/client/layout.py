@@ -64,10 +64,10 @@ def told_memory(info: DeviceInfo) -> list[str]:
 
 def home(info: DeviceInfo, name: str) -> MemoryRegion:
     """The memory that holds the firmware's arrays. Raises ConfigurationError if it reports none."""
-    found = next((region for region in info.regions if region.kind == "memory"), None)
-    if found is None:
+    memory = next((region for region in info.regions if region.kind == "memory"), None)
+    if memory is None:
         raise no_layout(name)
-    return found
+    return memory
 
 
 def places_of(info: DeviceInfo, name: str, arena: Where | None, code: Where | None) -> LayoutRequest:

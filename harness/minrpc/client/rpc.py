@@ -379,10 +379,10 @@ class RpcClient:
     def find_global(self, name: str, timeout_s: float | None = None) -> int:
         """`global_function` without the cache: the caller owns the handle and frees it."""
         try:
-            found = self.syscall(get_global_func(name), f"look up {name}", timeout_s)
+            handle = self.syscall(get_global_func(name), f"look up {name}", timeout_s)
         except RemoteError:
             return 0  # The oldest devices answer an unknown name with an error.
-        return found.value if isinstance(found, Handle) else 0
+        return handle.value if isinstance(handle, Handle) else 0
 
     def library_function(self, name: str) -> int:
         """The handle of a function of the system library in one request, which this project's devices know.

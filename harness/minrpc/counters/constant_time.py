@@ -152,8 +152,8 @@ def check_constant_time(
     tracer = _Tracer(lambda call: measurer(*_copied(arguments, call)), counters, name, given)
     before = counters.in_windows()
     first = tracer.trace(given[0])
-    found = [_compared(tracer, index, first, given[0], other) for index, other in enumerate(given[1:], 1)]
-    differences = tuple(item for item in found if item is not None)
+    compared = [_compared(tracer, index, first, given[0], other) for index, other in enumerate(given[1:], 1)]
+    differences = tuple(item for item in compared if item is not None)
     _require_unconverted(name, given, differences)
     if not differences:
         _require_kept_input(functions[name], name, arguments, given, tracer, first)

@@ -53,9 +53,9 @@ def _counted(code: Image | LoadedCode, counts: Mapping[int, Count]) -> Iterator[
         if isinstance(code, LoadedCode) or code.function_at(address) is not None:
             yield line, counts.get(address, 0)
     for address, count in counts.items():
-        found = code.program.lines.at(address)
-        if found is not None:
-            yield found, count
+        source_line = code.program.lines.at(address)
+        if source_line is not None:
+            yield source_line, count
 
 
 def lcov(lines: Mapping[str, Mapping[int, Count]]) -> str:

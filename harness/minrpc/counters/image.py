@@ -160,16 +160,16 @@ class Image:
         and size as symbols. Zephyr has an object for each thread's stack; if Zephyr may map it elsewhere when
         the thread starts, the result is `ANYWHERE`.
         """
-        found = {symbol.name: symbol for symbol in self.program.elf.symbols}
-        if _MAPS_STACKS in found:
+        symbols = {symbol.name: symbol for symbol in self.program.elf.symbols}
+        if _MAPS_STACKS in symbols:
             return ANYWHERE
-        own = found.get("minrpc_stack")
+        own = symbols.get("minrpc_stack")
         if own is not None and own.size:
             return own.value, own.value + own.size
-        top, size = found.get("__stack"), found.get("__stack_size")
+        top, size = symbols.get("__stack"), symbols.get("__stack_size")
         if top is not None and size is not None:
             return top.value - size.value, top.value
-        for name, symbol in found.items():
+        for name, symbol in symbols.items():
             if _THREADS_STACK.fullmatch(name) and symbol.size:
                 return symbol.value, symbol.value + symbol.size
         return 0, 0

@@ -33,9 +33,9 @@ def packed_function_code(image: Image, name: str) -> CodeRange | None:
                 begin = at + _RUN * word
                 if (place + at) % word == 0 and begin + word <= len(data):
                     run = int.from_bytes(data[begin : begin + word], order)
-                    found = image.function_at(run & ~file.machine_bit)
-                    if found is not None:
-                        return found
+                    code = image.function_at(run & ~file.machine_bit)
+                    if code is not None:
+                        return code
     return next((function for function in image.functions if function.name == name), None)
 
 

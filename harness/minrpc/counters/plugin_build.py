@@ -61,10 +61,10 @@ def qemu_version(qemu: str) -> tuple[int, int]:
         ran = ask_tool([qemu, "--version"])
     except MissingError as error:
         raise QemuMissingError(error.message) from error
-    found = re.search(r"version (\d+)\.(\d+)", ran.stdout)
-    if found is None:
+    match = re.search(r"version (\d+)\.(\d+)", ran.stdout)
+    if match is None:
         raise QemuMissingError(f"{qemu} --version says {(ran.stdout or ran.stderr).strip()!r}: no version")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def _built(source: Path, api: int) -> Path:

@@ -365,10 +365,10 @@ class QemuCounters(PluginMemory):
         Timed batches only. The difference to `in_windows` is the number of times a branch was not taken.
         """
         blocks = self._used_blocks()
-        found: dict[int, int] = {}
+        by_address: dict[int, int] = {}
         for address, jumps in blocks[["last", "jumps_in_windows"]][blocks["jumps_in_windows"] > 0].tolist():
-            found[address] = found.get(address, 0) + jumps
-        return found
+            by_address[address] = by_address.get(address, 0) + jumps
+        return by_address
 
     def executed_by_code(self) -> list[tuple[LoadedCode | None, dict[int, int | None]]]:
         """The counts of `executed` without IT and what it skipped, separately for the image (None) and each
@@ -409,12 +409,12 @@ class QemuCounters(PluginMemory):
         """
         times = self._edge_times()
         model = self._learned()
-        found = model.by_address(times)
+        by_address = model.by_address(times)
         for _, extra in self._by_code(self._extra_cycles):
             for address, cycles in extra.items():
-                found[address] = found.get(address, 0) + cycles
+                by_address[address] = by_address.get(address, 0) + cycles
         spread = model.spread(times) + int(self._control["extra_spread"])
-        return Counts(found, int(self._extra_cycles[_ELSEWHERE])), spread
+        return Counts(by_address, int(self._extra_cycles[_ELSEWHERE])), spread
 
     def cycle_tree(self) -> CallTree:
         """The tree of `call_tree`, with the least estimated cycles in place of instructions.
@@ -498,8 +498,8 @@ class QemuCounters(PluginMemory):
         """The name in the call tree of the packed function, or of the loaded C function, `name`."""
         if name in self._loaded_names:
             return name
-        found = packed_function_code(self.image, name)
-        return self.image.name_of(found) if found else name
+        code = packed_function_code(self.image, name)
+        return self.image.name_of(code) if code else name
 
     def inclusive(self, name: str, *, cycles: bool) -> Mapping[str, tuple[int, int]]:
         """Instructions, and with `cycles` the least estimated cycles, of the calls of `name` with its callees
@@ -509,8 +509,8 @@ class QemuCounters(PluginMemory):
         """
         if not self._flow:
             return {}
-        found = {"instructions": self.call_tree().calls_of(name)}
-        return {**found, "cycles": self.cycle_tree().calls_of(name)} if cycles else found
+        calls = {"instructions": self.call_tree().calls_of(name)}
+        return {**calls, "cycles": self.cycle_tree().calls_of(name)} if cycles else calls
 
     def _range_of(self, name: str) -> tuple[int, int]:
         for function in self.image.functions:
@@ -650,11 +650,11 @@ class QemuCounters(PluginMemory):
 
     def _counts(self, runs: str, parts: npt.NDArray[np.uint64]) -> Counts:
         executed = self._executed(runs, parts)
-        found: dict[int, int] = {}
+        by_address: dict[int, int] = {}
         for _, counts in self._by_code(executed):
             for address, count in counts.items():
-                found[address] = found.get(address, 0) + count
-        return Counts(found, int(executed[_ELSEWHERE]))
+                by_address[address] = by_address.get(address, 0) + count
+        return Counts(by_address, int(executed[_ELSEWHERE]))
 
     def _by_code(self, executed: npt.NDArray[Any]) -> list[tuple[LoadedCode | None, dict[int, int]]]:
         image: dict[int, int] = {}

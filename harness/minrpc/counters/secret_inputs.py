@@ -98,20 +98,20 @@ def _made(
     def random() -> list[SecretValue]:
         return [_of_bytes(arguments[place], rng.bytes(_size(arguments[place]))) for place in places]
 
-    found: list[Call] = []
+    calls: list[Call] = []
     for kind, byte in ((_ZEROS, b"\0"), (_ONES, b"\xff")):
-        found.append((kind, call([_of_bytes(arguments[at], byte * _size(arguments[at])) for at in places])))
+        calls.append((kind, call([_of_bytes(arguments[at], byte * _size(arguments[at])) for at in places])))
     base = random()
-    found.append((_RANDOM, call(base)))
+    calls.append((_RANDOM, call(base)))
     alike = list(_alike(arguments, places, base))
-    found += [(_SAME, call(values)) for values in alike]
+    calls += [(_SAME, call(values)) for values in alike]
     bases = [base, *alike]
-    flips = min(_FLIPS, tries - len(found) - LEAST // 4)
+    flips = min(_FLIPS, tries - len(calls) - LEAST // 4)
     for number in range(flips):
-        found.append((_BIT, call(_one_bit_other(bases[number % len(bases)], number // len(bases), rng))))
-    while len(found) < tries:
-        found.append((_RANDOM, call(random())))
-    return found
+        calls.append((_BIT, call(_one_bit_other(bases[number % len(bases)], number // len(bases), rng))))
+    while len(calls) < tries:
+        calls.append((_RANDOM, call(random())))
+    return calls
 
 
 def _alike(

@@ -34,12 +34,12 @@ def variable_time_instructions(image: Image, addresses: Iterable[int]) -> tuple[
     and of thunks; also each IT."""
     # v7-M without the DSP extension is a Cortex-M3.
     long_multiplies = attributes_of(image.program, ".ARM.attributes").get("TAG_CPU_ARCH") == _ARM_V7
-    found: dict[str, None] = {}
+    instructions: dict[str, None] = {}
     for address in sorted(addresses):
         mnemonic = mnemonic_of(image.machine, image.bytes_at(address, _LONGEST), long_multiplies, image.wide)
         if mnemonic and not _is_ours(image, address):
-            found[f"{mnemonic} in {image.place_of(address)}"] = None
-    return tuple(found)
+            instructions[f"{mnemonic} in {image.place_of(address)}"] = None
+    return tuple(instructions)
 
 
 def _is_ours(image: Image, address: int) -> bool:

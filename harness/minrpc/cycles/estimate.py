@@ -134,8 +134,8 @@ class CycleModel:
         addresses, places = np.unique(self._places[:, 1], return_inverse=True)
         sums = np.zeros(len(addresses), np.int64)
         np.add.at(sums, places, self._places[:, 2] * times[self._places[:, 0]])
-        found = np.flatnonzero(sums)
-        return dict(zip(addresses[found].tolist(), sums[found].tolist(), strict=True))
+        nonzero = np.flatnonzero(sums)
+        return dict(zip(addresses[nonzero].tolist(), sums[nonzero].tolist(), strict=True))
 
     def by_node(self, times: npt.NDArray[np.int64], nodes: int) -> list[int]:
         """The least cycles of each node of the tree of calls, without the entries of exceptions."""
@@ -219,7 +219,7 @@ class CycleModel:
 
 def _decided(code: Sequence[Instruction], skipped: int) -> list[Instruction]:
     """The code without conditions: a skipped instruction takes a cycle, as IT does."""
-    found: list[Instruction] = []
+    decided: list[Instruction] = []
     shadow = number = 0
     for instruction in code:
         if shadow and number < _DECIDED:
@@ -231,8 +231,8 @@ def _decided(code: Sequence[Instruction], skipped: int) -> list[Instruction]:
                 )
         number += shadow > 0
         shadow = len(instruction.mnemonic) - 1 if _is_it(instruction) else max(0, shadow - 1)
-        found.append(instruction)
-    return found
+        decided.append(instruction)
+    return decided
 
 
 def _is_it(instruction: Instruction) -> bool:

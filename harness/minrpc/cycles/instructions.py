@@ -139,15 +139,15 @@ def decode(code: bytes, start: int, instruction_set: InstructionSet) -> list[Ins
     """
     decoder = decoder_of(instruction_set)
     make = _thumb if instruction_set == "thumb" else _riscv
-    found = [make(decoder, instruction) for instruction in decoder.disasm(code, start)]
-    end = found[-1].end if found else start
+    instructions = [make(decoder, instruction) for instruction in decoder.disasm(code, start)]
+    end = instructions[-1].end if instructions else start
     if end != start + len(code):
         unknown = code[end - start : end - start + 4].hex(" ")
         raise ConfigurationError(
             f"the instruction at {end:#x} ({unknown}) is not known, so its cycles are unknown",
             next_step="count instructions, which needs no decoding",
         )
-    return found
+    return instructions
 
 
 @lru_cache

@@ -121,10 +121,10 @@ class BoardTarget:
         revisions = {f"@{self.revision}"} if self.revision else {""}
         if self.revision == self.board.revision_default:
             revisions.add("")
-        found = {f"{self.board.name}{revision}/{self.qualifiers}" for revision in revisions}
+        names = {f"{self.board.name}{revision}/{self.qualifiers}" for revision in revisions}
         if len(self.board.socs) == 1 and "/" not in self.qualifiers:
-            found |= {f"{self.board.name}{revision}" for revision in revisions}
-        return frozenset(found)
+            names |= {f"{self.board.name}{revision}" for revision in revisions}
+        return frozenset(names)
 
     def facts(self) -> dict[str, Any]:
         """Its entry in twister's files: arch, simulation; only `arch` for a target without an entry."""
@@ -232,8 +232,8 @@ def _renamed(workspace: Workspace, name: str) -> tuple[str, str, str]:
 
 
 def _split(name: str) -> tuple[str, str, str]:
-    found = _NAME.fullmatch(name)
-    return (found["board"], found["revision"] or "", found["qualifiers"] or "") if found else (name, "", "")
+    match = _NAME.fullmatch(name)
+    return (match["board"], match["revision"] or "", match["qualifiers"] or "") if match else (name, "", "")
 
 
 def _set_values(file: Path, suffix: str) -> dict[str, str]:
@@ -334,8 +334,8 @@ def _custom_default(workspace: Workspace, board: ListedBoard) -> str:
         ran = ask_tool(words, text=code)
     except MissingError:
         return ""  # Without CMake the build fails, too, and reports it.
-    found = re.search(r"minrpc:(.*):", ran.stderr)
-    return found[1] if found else ""
+    match = re.search(r"minrpc:(.*):", ran.stderr)
+    return match[1] if match else ""
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:

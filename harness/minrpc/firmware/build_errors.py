@@ -79,7 +79,7 @@ def first_errors(log: str, linker_map: str = "", config: str = "") -> list[str]:
     linker_map, config: the linker's map and Zephyr's configuration, with the sizes of a memory that is full.
     """
     lines = [line.rstrip() for line in log.splitlines() if line.strip()]
-    found = (
+    errors = (
         _block(lines, _COMPILER)
         or _block(lines, _DEVICETREE)[:1]
         or _linker(lines)
@@ -88,7 +88,7 @@ def first_errors(log: str, linker_map: str = "", config: str = "") -> list[str]:
         or [line for line in lines if not _is_noise(line)][-_LINES // 2 :]
     )
     return (
-        found
+        errors
         + _too_small(log, linker_map, config)
         + [text for pattern, text in _ADVICE if pattern.search(log)]
     )

@@ -238,12 +238,12 @@ class Entry:
 
 def entries() -> list[Entry]:
     """All entries, the most recently used first."""
-    found = [
+    unsorted = [
         Entry(path, kind, _bytes(path), _used(path))
         for kind in _KINDS
         for path in _directories(cache_home() / kind)
     ]
-    return sorted(found, key=lambda item: item.used, reverse=True)
+    return sorted(unsorted, key=lambda item: item.used, reverse=True)
 
 
 def limit() -> int:

@@ -124,11 +124,11 @@ def asked_files(texts: Mapping[str, bytes], *, times: bool, bytes_told: bool) ->
     reasons: dict[str, str] = {}
     for path, text in texts.items():
         if b"__has_" in text:
-            for found in _ASKED.finditer(text.decode(errors="replace")):
-                name = found[1] or found[2]
+            for match in _ASKED.finditer(text.decode(errors="replace")):
+                name = match[1] or match[2]
                 if name:
                     asked.add(name)
-                elif not found[0].lstrip().startswith("#"):
+                elif not match[0].lstrip().startswith("#"):
                     reasons[path] = "__has_include of a macro"
         if times and _TIME.search(text):
             reasons[path] = "the time of the compilation"

@@ -228,11 +228,11 @@ def _hash_of_state(path: str, state: tuple[int, ...]) -> str:
         kept = note.read_text()
         if len(kept) == _DIGITS:  # Not after a loss of power.
             return kept
-    found = _read_hash(path)
+    digest = _read_hash(path)
     with suppress(OSError):  # The cache may be read-only.
         note.parent.mkdir(exist_ok=True)
-        write_whole(note, found)
-    return found
+        write_whole(note, digest)
+    return digest
 
 
 def _read_hash(path: str) -> str:

@@ -272,16 +272,16 @@ def _commands(build_dir: Path) -> list[tuple[str, list[str]]]:
 
 def _compiler_files(commands: Sequence[tuple[str, list[str]]]) -> set[str]:
     """The compilers of `commands`, the programs that they run and the specs that they read."""
-    found: set[str] = set()
+    files: set[str] = set()
     for compiler, flags in {_compiler_and_specs(words) for _, words in commands}:
         asked = [f"-print-prog-name={name}" for name in _PROGRAMS] + [f"-print-file-name={_PLUGIN}"]
         asked += [f"-print-file-name={flag.partition('=')[2]}" for flag in flags]
         answers = [_answer(compiler, question) for question in asked]
-        found |= {
+        files |= {
             path for path in (shutil.which(answer) or answer for answer in answers) if os.path.isabs(path)
         }
-        found |= {path for path in (compiler, shutil.which(Path(compiler).name)) if path}
-    return found
+        files |= {path for path in (compiler, shutil.which(Path(compiler).name)) if path}
+    return files
 
 
 def _compiler_and_specs(words: Sequence[str]) -> tuple[str, tuple[str, ...]]:
@@ -299,10 +299,10 @@ def _searched(commands: Sequence[tuple[str, list[str]]], files: Iterable[str]) -
     """The directories in which the compiler looks for headers before its own: -I, and the source's
     directory."""
     flag = re.compile(r"-(?:I|isystem|iquote)(.*)")
-    found = {os.path.dirname(path) for path in files if path.endswith((".c", ".h", ".S", ".inc"))}
+    directories = {os.path.dirname(path) for path in files if path.endswith((".c", ".h", ".S", ".inc"))}
     for directory, words in commands:
         for word, following in zip(words, [*words[1:], ""], strict=True):
             option = flag.fullmatch(word)
             if option:
-                found.add(os.path.normpath(os.path.join(directory, option[1] or following)))
-    return found
+                directories.add(os.path.normpath(os.path.join(directory, option[1] or following)))
+    return directories

@@ -161,8 +161,8 @@ def outcome_of(platform: Platform, build_dir: Path) -> BuildOutcome:
 
 def files_in(argv: Sequence[str], build_dir: Path) -> list[Path]:
     """The paths below `build_dir` that the words of `argv` name."""
-    found = re.findall(re.escape(str(build_dir)) + r"/[^\s,]+", "\n".join(argv))
-    return [Path(path) for path in found]
+    paths = re.findall(re.escape(str(build_dir)) + r"/[^\s,]+", "\n".join(argv))
+    return [Path(path) for path in paths]
 
 
 def configured_shift(config: str) -> int | None:

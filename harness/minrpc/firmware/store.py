@@ -112,8 +112,8 @@ def _stored(recipe: Recipe, name: str) -> StoredBuild | None:
         about = json.loads((directory / _ABOUT).read_bytes())
     except (OSError, ValueError):
         return None
-    found = dict(_sizes(directory)) if about.get("sizes") else {}
-    whole = all(found.get(directory / file) == size for file, size in about.get("sizes", {}).items())
+    sizes = dict(_sizes(directory)) if about.get("sizes") else {}
+    whole = all(sizes.get(directory / file) == size for file, size in about.get("sizes", {}).items())
     mark_used(directory)
     return StoredBuild(directory, name, about) if whole and about.get("name") == name else None
 

@@ -197,10 +197,10 @@ def zephyr_toolchain(arch: str) -> Toolchain:
     if sdk is not None:
         environment = {"ZEPHYR_TOOLCHAIN_VARIANT": "zephyr", "ZEPHYR_SDK_INSTALL_DIR": str(sdk)}
         return Toolchain(f"Zephyr SDK {sdk_version(sdk)}", environment)
-    found = debian_toolchain(arch)
+    toolchain = debian_toolchain(arch)
     _check_libgcc(DEBIAN[arch])
     more = {**_limits_header(DEBIAN[arch].compiler), **(_second_stage() if arch == "arm" else {})}
-    return Toolchain(found.description, {**found.environment, **more})
+    return Toolchain(toolchain.description, {**toolchain.environment, **more})
 
 
 def _check_libgcc(toolchain: DebianToolchain) -> None:
@@ -246,8 +246,8 @@ def find_sdk() -> Path | None:
     named = os.environ.get("ZEPHYR_SDK_INSTALL_DIR")
     if named:
         return Path(named)
-    found = [path for path in _sdk_candidates() if (path / "sdk_version").is_file()]
-    return max(found, key=lambda path: _version_key(sdk_version(path)), default=None)
+    sdks = [path for path in _sdk_candidates() if (path / "sdk_version").is_file()]
+    return max(sdks, key=lambda path: _version_key(sdk_version(path)), default=None)
 
 
 def _sdk_candidates() -> list[Path]:

@@ -402,10 +402,10 @@ def _vendors(tree: Tree) -> list[str]:
     """The vendors of the SoC, the board and the cores: the prefixes of their compatibles."""
     cpus = tree.root.nodes.get("cpus")
     nodes = [node for node in (tree.root.nodes.get("soc"), tree.root) if node]
-    found = [name for node in nodes for name in _compatibles(node)]
+    compatibles = [name for node in nodes for name in _compatibles(node)]
     cores = [name for node in (cpus.nodes.values() if cpus else ()) for name in _compatibles(node)]
-    found += [name for name in cores if not name.startswith(_NO_HAL)]
-    return list(dict.fromkeys(name.partition(",")[0] for name in found if "," in name))
+    compatibles += [name for name in cores if not name.startswith(_NO_HAL)]
+    return list(dict.fromkeys(name.partition(",")[0] for name in compatibles if "," in name))
 
 
 def _compatibles(node: Tree) -> list[str]:

@@ -112,8 +112,8 @@ def _wired(platform: Platform, tree: BuiltTree, config: str) -> Platform:
 
 def _images(argv: list[str], build_dir: Path) -> list[Path]:
     """The images that QEMU loads, without the pipes and files that twister's own run would make."""
-    found = re.findall(re.escape(str(build_dir)) + r"/[^\s,]+", "\n".join(without_wired(argv)))
-    return [Path(path) for path in found]
+    paths = re.findall(re.escape(str(build_dir)) + r"/[^\s,]+", "\n".join(without_wired(argv)))
+    return [Path(path) for path in paths]
 
 
 def _read(build_dir: Path, name: str) -> str:
@@ -125,5 +125,5 @@ def _read(build_dir: Path, name: str) -> str:
 
 
 def _value(text: str, pattern: str) -> str:
-    found = re.search(pattern, text, re.MULTILINE)
-    return found[1] if found else ""
+    match = re.search(pattern, text, re.MULTILINE)
+    return match[1] if match else ""

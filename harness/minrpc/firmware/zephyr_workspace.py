@@ -62,8 +62,8 @@ def find_workspace(project: Path, cwd: Path | None = None) -> Workspace:
 
     Raises ZephyrMissingError when there is none, or when the chosen Zephyr is damaged or too old.
     """
-    found = next(_candidates(project, cwd or Path.cwd()), None)
-    if found is None:
+    candidate = next(_candidates(project, cwd or Path.cwd()), None)
+    if candidate is None:
         ours = (cwd or Path.cwd()) / "west.yml"
         raise ZephyrMissingError(
             "no Zephyr workspace was found",
@@ -71,7 +71,7 @@ def find_workspace(project: Path, cwd: Path | None = None) -> Workspace:
             details=_LOOKED_IN,
             next_step=_INIT_HERE if ours.is_file() else None,
         )
-    base, how = found
+    base, how = candidate
     version = read_version(base)
     if version is None:
         raise ZephyrMissingError(f"{base} (from {how}) holds no Zephyr: no VERSION file", stage="find Zephyr")

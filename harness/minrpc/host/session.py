@@ -45,10 +45,10 @@ def _of_session(session: int) -> Iterator[int]:
             try:
                 with open(f"/proc/{entry}/stat", "rb") as stream:
                     # After the name in parentheses: state, parent, process group, session; proc(5).
-                    state, _, _, found = stream.read().rpartition(b")")[2].split()[:4]
+                    state, _, _, sid = stream.read().rpartition(b")")[2].split()[:4]
             except (FileNotFoundError, ProcessLookupError):
                 continue
-            if int(found) == session and state not in (b"Z", b"X"):
+            if int(sid) == session and state not in (b"Z", b"X"):
                 yield int(entry)
 
 

@@ -101,10 +101,10 @@ class CFunction:
     @property
     def library(self) -> CLibrary:
         """Its library. Raises ValueError if nothing references that any more."""
-        found = self._library()
-        if found is None:
+        library = self._library()
+        if library is None:
             raise ValueError(f"the library of {self.name} is gone: keep what `load` has returned")
-        return found
+        return library
 
     @property
     def prototype(self) -> str:
@@ -308,14 +308,14 @@ class CLibrary:
 
     def __getitem__(self, name: str) -> CFunction:
         """The function `name`. Raises KeyError."""
-        found = self._functions.get(name) if isinstance(name, str) else None
-        return found or self._made(name)
+        function = self._functions.get(name) if isinstance(name, str) else None
+        return function or self._made(name)
 
     def _made(self, name: str) -> CFunction:
         """The function, at its first use."""
         if text_name(name, "function") not in self._declared:
             raise KeyError(self._missing(name))
-        found = self._functions[name] = CFunction(
+        function = self._functions[name] = CFunction(
             self._declared[name],
             self.packed_name(name),
             self.symbols,
@@ -327,14 +327,14 @@ class CLibrary:
             self._code,
             self.thunk_address(name),
         )
-        found._library = ref(self)
-        return found
+        function._library = ref(self)
+        return function
 
     def _function_at(self, address: int) -> CFunction | None:
         """Its function at an address of the device."""
         addresses = self.symbols.addresses
-        found = (name for name, item in self._declared.items() if addresses.get(item.symbol) == address)
-        name = next(found, None)
+        names = (name for name, item in self._declared.items() if addresses.get(item.symbol) == address)
+        name = next(names, None)
         return None if name is None else self[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -525,8 +525,8 @@ def _guard(rpc: RpcClient) -> int:
 
 def called_if_alive(method: WeakMethod[Callable[..., Any]], *args: object) -> Any:  # noqa: ANN401 - the method's result
     """The result of a method; None if its object is gone."""
-    found = method()
-    return None if found is None else found(*args)
+    bound = method()
+    return None if bound is None else bound(*args)
 
 
 def _pointee_of(address: int) -> CType:

@@ -157,10 +157,10 @@ class CallMemory:
             sent = layout.filled(args)
             shared.write(base, memoryview(sent))
             result = packed.call_with(layout.arguments(args, base))
-            found = shared.read(base, size)
-        if not layout.is_whole(sent, found):
-            plan().frame.take(memoryview(found), 0, base, packed.name)
-        layout.hand_back(sent, found, args)
+            received = shared.read(base, size)
+        if not layout.is_whole(sent, received):
+            plan().frame.take(memoryview(received), 0, base, packed.name)
+        layout.hand_back(sent, received, args)
         if self.kept is not None:
             self.kept.require(packed.name, base, size, lambda: plan().frame)
         return result

@@ -40,16 +40,16 @@ def checked(
     try:
         result = run()
     except HarnessError as error:
-        found = check.end(extents, code)
-        if found is None:
+        finding = check.end(extents, code)
+        if finding is None:
             raise
         if isinstance(error, RemoteError):
-            raise _error(plan.function.name, found, error.message) from error
-        error.details += (f"{plan.function.name} {found.text}", *found.details)
+            raise _error(plan.function.name, finding, error.message) from error
+        error.details += (f"{plan.function.name} {finding.text}", *finding.details)
         raise
-    found = check.end(extents, code)
-    if found is not None:
-        raise _error(plan.function.name, found)
+    finding = check.end(extents, code)
+    if finding is not None:
+        raise _error(plan.function.name, finding)
     return result
 
 

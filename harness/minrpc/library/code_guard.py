@@ -55,17 +55,17 @@ class CodeGuard:
         if self._calls > _EACH and self._calls % _OF:
             return True
         try:
-            found = self._read()
-            return found is not None and found == self._expected
+            actual = self._read()
+            return actual is not None and actual == self._expected
         except OSError:
             return False
 
     def require(self, function: str) -> None:
         """Raise GuardError if the code or the constants have changed, in the call of `function`."""
-        found = self._peek(self._base, len(self._expected))
-        if found is None or found == self._expected:
+        actual = self._peek(self._base, len(self._expected))
+        if actual is None or actual == self._expected:
             return
-        changed = [i for i, (was, now) in enumerate(zip(self._expected, found, strict=True)) if was != now]
+        changed = [i for i, (was, now) in enumerate(zip(self._expected, actual, strict=True)) if was != now]
         first = self._base + changed[0]
         count = f"{len(changed)} byte{'s' * (len(changed) > 1)}"
         by = function if self._calls <= _EACH else f"{function}, or one of the {_OF - 1} calls before it,"

@@ -193,10 +193,10 @@ def _matches(given: PathText) -> Sequence[PathText]:
         return [given]
     # A directory's name may have a pattern's letters.
     root = next((parent for parent in path.parents if parent.exists()), Path())
-    found = sorted(item for item in root.glob(str(path.relative_to(root))) if item.is_file())
-    if not found:
+    files = sorted(item for item in root.glob(str(path.relative_to(root))) if item.is_file())
+    if not files:
         raise ConfigurationError(f"there is no file {given}", next_step="correct the path")
-    return found
+    return files
 
 
 def _file(given: str | os.PathLike[str], suffixes: Sequence[str]) -> Path:
@@ -261,10 +261,10 @@ class Compiled:
         first = next((made for made in self.own_objects if made.suffix == ".o"), None)
         if first is None:
             return Compiler("", " ".join(self.options))
-        found = compiler_of_object(Elf(first.read_bytes(), first.name))
-        flags = found.flags.split()
+        compiler = compiler_of_object(Elf(first.read_bytes(), first.name))
+        flags = compiler.flags.split()
         given = [option for option in self.options if option not in flags and not option.startswith("-O")]
-        return Compiler(found.name, " ".join([*flags, *given]))
+        return Compiler(compiler.name, " ".join([*flags, *given]))
 
 
 def compile_sources(sources: Sources, toolset: Toolset, missing: tuple[str, ...] = ()) -> Compiled:
@@ -341,8 +341,8 @@ def _with_thunks(
     declarations = merged(each)
     elves = [content.elf for content in contents]
     if any(map(sources.has_statics, sources.files)):
-        objects, found = _with_statics(sources, objects, elves, each, toolset)
-        declarations = replace(declarations, functions={**declarations.functions, **found})
+        objects, statics = _with_statics(sources, objects, elves, each, toolset)
+        declarations = replace(declarations, functions={**declarations.functions, **statics})
     if sources.declare:
         declarations = _with_prototypes(declarations, sources, toolset)
     functions = callable_functions(declarations.functions.values(), facts.limits)
@@ -488,8 +488,8 @@ def _headers(sources: Sources) -> list[str]:
 def _header(name: str, sources: Sources) -> Path:
     """A header that `declare` names. Raises ConfigurationError."""
     places = [*sources.include, *(file.parent for file in sources.files), Path()]
-    found = next((place / name for place in places if (place / name).is_file()), None)
-    return _file(found or name, ())
+    header = next((place / name for place in places if (place / name).is_file()), None)
+    return _file(header or name, ())
 
 
 def _may_have_thread_locals(elves: Sequence[Elf | None], sources: Sources, firmware: Path) -> bool:
@@ -652,16 +652,16 @@ def _compiled(command: Sequence[str], source: Path) -> Path:
         changed = {path for path in changed if not path.startswith(f"{objects}/")}
         if changed or source.read_bytes() != content:
             inputs = replace(inputs, unsure=f"{source.name} or a file that it includes changed meanwhile")
-        found = content_of(inputs, _ANYWHERE)
+        contents = content_of(inputs, _ANYWHERE)
 
         def fill(directory: Path) -> None:
             for name in ("source.o", "source.su", "source.ci"):
                 if (work / name).is_file():
                     shutil.copy2(work / name, directory / name)
 
-        directory = kept(objects / _name(plan, found), fill)
-        if not found.unsure:
-            _note(directory.parent, plan, found, look)
+        directory = kept(objects / _name(plan, contents), fill)
+        if not contents.unsure:
+            _note(directory.parent, plan, contents, look)
     return directory
 
 

@@ -183,16 +183,16 @@ def _span(index: int | slice) -> tuple[int, int]:
 
 def _text(conversation: Conversation, address: int, limit: int | None = None) -> bytes:
     """The text up to a zero byte, or of `limit` bytes. Raises ValueError for a text without an end."""
-    found = b""
-    while len(found) < _TEXT_MOST:
-        if limit is not None and len(found) >= limit:
-            return found[:limit]
-        at = address + len(found)
+    text = b""
+    while len(text) < _TEXT_MOST:
+        if limit is not None and len(text) >= limit:
+            return text[:limit]
+        at = address + len(text)
         piece = conversation.read(at, _TEXT_PIECE - at % _TEXT_PIECE)
         end = piece.find(0)
         if end >= 0:
-            return (found + piece[:end])[:limit]
-        found += piece
+            return (text + piece[:end])[:limit]
+        text += piece
     raise ValueError(f"{conversation.name}: no zero byte ends the text at 0x{address:x}")
 
 
@@ -221,9 +221,9 @@ class _Pointers:
         """A pointer, or the function that it points to."""
         pointer = strip(ctype)
         if isinstance(pointer, Pointer) and isinstance(strip(pointer.target), FunctionType):
-            found = self._library.function_at(address)
-            if found is not None:
-                return found
+            function = self._library.function_at(address)
+            if function is not None:
+                return function
         return self.to_memory(address, ctype)
 
     def to_memory(self, address: int, ctype: CType) -> PointerArgument:
@@ -520,14 +520,14 @@ def _lengths(declared: FunctionDeclaration, text: str) -> list[int | str | None]
     count = len(declared.type.parameters)
     if not text:
         return [None] * count
-    found = [_PARAMETER.fullmatch(word.strip()) for word in text.split(",")]
-    if len(found) != count or None in found:
+    matches = [_PARAMETER.fullmatch(word.strip()) for word in text.split(",")]
+    if len(matches) != count or None in matches:
         raise ValueError(
             f"{text!r} does not describe the {count} parameters of {declared.prototype}: "
             '"fd, data[n], n" has three, with an array'
         )
-    names = [match["name"] for match in found if match]
-    return [_length(declared, names, match) for match in found if match]
+    names = [match["name"] for match in matches if match]
+    return [_length(declared, names, match) for match in matches if match]
 
 
 def _length(declared: FunctionDeclaration, names: Sequence[str], match: re.Match[str]) -> int | str | None:
@@ -558,11 +558,11 @@ class Fakes:
 
     def __getitem__(self, name: str) -> FakeFunction:
         """The fake of the C function `name`. Raises AttributeError."""
-        found = self._minrpc_functions.get(text_name(name, "fake"))
-        if found is None:
+        function = self._minrpc_functions.get(text_name(name, "fake"))
+        if function is None:
             near = listed(near_or_all(name, self._minrpc_functions), 8)
             raise AttributeError(f"{self._minrpc_library} has no fake {name!r}; it has {near or 'none'}")
-        return found
+        return function
 
     def __getattr__(self, name: str) -> FakeFunction:
         if name.startswith("__") and name not in self._minrpc_functions:

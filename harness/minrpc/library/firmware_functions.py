@@ -91,13 +91,13 @@ class FirmwareFunctions:
     def _function(self, name: str) -> FunctionDeclaration:
         if name not in self._program.function_names:
             raise AttributeError(self._missing(name))
-        found = self._program.function(name)
-        if found is None:
+        function = self._program.function(name)
+        if function is None:
             raise AttributeError(
                 f"{self.name} has no debug information of {name}, so its types are not known: "
                 "load a C file with a function that calls it"
             )
-        return callable_functions([found], program_facts(self._firmware.elf).limits)[0]
+        return callable_functions([function], program_facts(self._firmware.elf).limits)[0]
 
     def _missing(self, name: str) -> str:
         hint = did_you_mean(name, self._program.function_names)

@@ -171,12 +171,12 @@ class CallFrame:
         The largest object that begins there, else the smallest one around it. The end of an array belongs to
         the array, as in C, unless another block begins there.
         """
-        found = [block for block in self._all if block.offset <= at < block.offset + max(block.size, 1)]
-        found = found or [block for block in self._all if at == block.offset + block.size]
-        exact = [block for block in found if block.offset == at and block.value is not None]
+        blocks = [block for block in self._all if block.offset <= at < block.offset + max(block.size, 1)]
+        blocks = blocks or [block for block in self._all if at == block.offset + block.size]
+        exact = [block for block in blocks if block.offset == at and block.value is not None]
         if exact:
             return max(exact, key=lambda block: block.size).value
-        best = min(found, key=lambda block: (block.value is None, block.size), default=None)
+        best = min(blocks, key=lambda block: (block.value is None, block.size), default=None)
         return None if best is None or best.value is None else Within(best.value, at - best.offset)
 
     def _spans(self) -> list[tuple[Block | None, int, int]]:
@@ -194,12 +194,12 @@ class CallFrame:
                 continue
             at = block.offset
             sent = self._sent[at : at + block.size]
-            found = bytearray(data[at - first : at - first + block.size])
+            received = bytearray(data[at - first : at - first + block.size])
             for inner in block.inside:
                 if inner.written:
                     part = slice(inner.offset - at, inner.offset - at + inner.size)
-                    found[part] = sent[part]
-            if changed := _changed(found, sent):
+                    received[part] = sent[part]
+            if changed := _changed(received, sent):
                 raise GuardError(
                     f"{function} wrote {_bytes_text(len(changed))} of {block.name}, which it may only read; "
                     f"the first at offset {changed[0]}",
@@ -210,10 +210,10 @@ class CallFrame:
         before: Block | None = None
         for block, begin, end in self._spans():
             if begin >= first:
-                found = bytes(data[begin - first : end - first])
+                actual = bytes(data[begin - first : end - first])
                 expected = _pattern(begin, end)
-                if found != expected:
-                    raise _damage(function, before, block, found, expected)
+                if actual != expected:
+                    raise _damage(function, before, block, actual, expected)
             before = block
 
 

@@ -64,13 +64,13 @@ class KeptPointers:
 
     def add(self, name: str, ctype: CType, address: int) -> None:
         """Look at the pointers in an object of this type, too."""
-        found = tuple(
+        slots = tuple(
             _Slot(address + at, f"{name}{path_at(ctype, at)}")
             for at, _ in pointer_offsets(ctype)
             if (address + at) % self._size == 0
         )
-        if found:
-            self._slots[address] = found
+        if slots:
+            self._slots[address] = slots
             self._spans = tuple(self._joined())
 
     def remove(self, address: int) -> None:

@@ -227,9 +227,9 @@ def _formats(options: Sequence[str], toolset: Toolset) -> list[str]:
 def _called_too_far(output: str, toolset: Toolset) -> set[str]:
     """Functions out of reach of a call instruction: objects of other compilers assume near calls."""
     called = set()
-    for found in _TRUNCATED.finditer(output):
-        if found["kind"] == "R_X86_64_PLT32" or found["name"] in toolset.shared_functions():
-            called.add(found["name"])
+    for match in _TRUNCATED.finditer(output):
+        if match["kind"] == "R_X86_64_PLT32" or match["name"] in toolset.shared_functions():
+            called.add(match["name"])
     return called
 
 
@@ -305,11 +305,11 @@ def _require_inside(image: LinkedImage, file: Elf) -> None:
 
 def _image(file: Elf, base: int) -> LinkedImage:
     # File-local symbols are found, too, unless a global has the same name.
-    found = {item.name: item for item in file.symbols if item.bind == LOCAL}
-    found |= {item.name: item for item in file.symbols if item.bind != LOCAL}
-    found |= file.statics
-    symbols = {name: symbol.value for name, symbol in found.items()}
-    sizes = {name: symbol.size for name, symbol in found.items()}
+    by_name = {item.name: item for item in file.symbols if item.bind == LOCAL}
+    by_name |= {item.name: item for item in file.symbols if item.bind != LOCAL}
+    by_name |= file.statics
+    symbols = {name: symbol.value for name, symbol in by_name.items()}
+    sizes = {name: symbol.size for name, symbol in by_name.items()}
     sections = file.loaded()
     end = max((at + len(data) for at, data in sections), default=base)
     content = bytearray(end - base)

@@ -186,9 +186,9 @@ class LoadedLibrary(CLibrary):
         for name in (*own, *sizes):
             if sizes[name] and name in self.image.sizes and (name in own or name not in ours):
                 by_address.setdefault(self.image.symbols[name], name)
-        found = {name: sizes[name] for name in by_address.values() if name in own}
+        own_sizes = {name: sizes[name] for name in by_address.values() if name in own}
         rest = sum(sizes[name] for name in by_address.values() if name not in own)
-        return {**found, FROM_LIBRARIES: rest} if rest else found
+        return {**own_sizes, FROM_LIBRARIES: rest} if rest else own_sizes
 
     @cached_property
     def section_sizes(self) -> list[SectionSizes]:
@@ -215,8 +215,8 @@ def _elves(paths: Iterable[Path]) -> Sequence[Elf]:
 
 def _sizes(objects: Iterable[Elf]) -> dict[str, int]:
     """Sizes in bytes of the objects' symbols, global names first."""
-    found = [symbol for elf in objects for symbol in elf.symbols if symbol.size]
-    return {entry.name: entry.size for entry in sorted(found, key=lambda item: item.bind == LOCAL)}
+    symbols = [symbol for elf in objects for symbol in elf.symbols if symbol.size]
+    return {entry.name: entry.size for entry in sorted(symbols, key=lambda item: item.bind == LOCAL)}
 
 
 def _needed(objects: Iterable[Elf]) -> set[str]:

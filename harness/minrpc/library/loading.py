@@ -131,8 +131,8 @@ def _with_fakes(
     if fakes is None and replaced is None:
         return compiled, toolset, {}
     missing = partial(_missing, session, compiled, toolset)
-    found, functions = with_fakes(compiled, toolset, fakes or {}, replaced or {}, missing)
-    return found, toolset, functions
+    extended, functions = with_fakes(compiled, toolset, fakes or {}, replaced or {}, missing)
+    return extended, toolset, functions
 
 
 def _missing(session: Session, compiled: Compiled, toolset: Toolset) -> Sequence[str]:
@@ -301,11 +301,13 @@ class Callbacks:
     def address(self, ctype: CType, function: Callable[..., object]) -> Address:
         """The C function of type `ctype` that calls `function`. Raises as `load` does, and
         ConfigurationError if C waits for Python and too many functions were assigned meanwhile."""
-        found = next((item for item in self._made if item.answers(ctype, function, self._session.rpc)), None)
-        if found is None:
-            found = self._new(ctype, function)
-            self._made.append(found)
-        return Address(found.address, Pointer(ctype, program_facts(self._toolset.elf).pointer_size))
+        callback = next(
+            (item for item in self._made if item.answers(ctype, function, self._session.rpc)), None
+        )
+        if callback is None:
+            callback = self._new(ctype, function)
+            self._made.append(callback)
+        return Address(callback.address, Pointer(ctype, program_facts(self._toolset.elf).pointer_size))
 
     def _new(self, ctype: CType, function: Callable[..., object]) -> _Callback:
         require_asking(self._toolset)
@@ -498,25 +500,25 @@ class _Linker:
             try:
                 return _Linked(link(compiled, self._toolset, base, far), far)
             except UndefinedSymbolsError as error:
-                found = self.addresses(error.names)
-                if not found or not found.keys().isdisjoint(far):
+                addresses = self.addresses(error.names)
+                if not addresses or not addresses.keys().isdisjoint(far):
                     raise
-                far |= found
+                far |= addresses
 
     def addresses(self, names: Iterable[str]) -> dict[str, int]:
         """Addresses of those `names` that the device has; each is asked once in a session."""
         if not self._toolset.has_shared_libraries:
             return {}
         rpc = self._session.rpc
-        found: dict[str, int] = {}
+        addresses: dict[str, int] = {}
         for name in names:
             if name not in rpc.facts.symbols:
                 finder = rpc.library_function(SYMBOL)
                 address = rpc.call(finder, (name,), f"look up {name}") if finder else 0
                 rpc.facts.symbols[name] = address if isinstance(address, int) else 0
             if rpc.facts.symbols[name]:
-                found[name] = rpc.facts.symbols[name]
-        return found
+                addresses[name] = rpc.facts.symbols[name]
+        return addresses
 
 
 def _allocate(rpc: RpcClient, name: str, size: int) -> int:

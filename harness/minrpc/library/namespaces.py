@@ -31,7 +31,7 @@ from minrpc.program.c_types import (
 
 def _not_one(kind: str, name: str, known: Iterable[str], shown: Iterable[str]) -> str:
     """Says that the name is none, or that of several: "no type 'pt'; it has point"."""
-    several = [f'{kind}s(lib)["{found}"]' for found in in_files(name, known)]
+    several = [f'{kind}s(lib)["{qualified}"]' for qualified in in_files(name, known)]
     if several:
         return f"several {kind}s {name!r}: {listed(several, 6)}"
     return f"no {kind} {name!r}; it has {listed(near_or_all(name, shown), 8)}"

@@ -276,11 +276,11 @@ class Placer:
 
         def receive(data: memoryview, _sent: bytearray, _host_at: HostAt) -> None:
             if isinstance(strip(pointer.target), Pointer):
-                found = [
+                addresses = [
                     Address(item, pointer.target) if item else None
                     for item in np.frombuffer(data, dtype).tolist()
                 ]
-                value.array = found[0] if value.shape == (1,) else found
+                value.array = addresses[0] if value.shape == (1,) else addresses
                 return
             value.array = np.frombuffer(bytearray(data), made.dtype).reshape(made.shape)
 
@@ -355,10 +355,10 @@ class Placer:
             for index, at in enumerate(range(0, len(data), size)):
                 if data[at : at + size] != sent[at : at + size]:
                     address = int.from_bytes(data[at : at + size], "little")
-                    found = host_at(address) if address else None
-                    if found is None and address:
-                        found = Address(address, ctype)
-                    value[index] = shown_target(found, pointer)
+                    target = host_at(address) if address else None
+                    if target is None and address:
+                        target = Address(address, ctype)
+                    value[index] = shown_target(target, pointer)
 
         written = not is_const(ctype)
         block = Block(
@@ -432,13 +432,13 @@ def _take_struct(value: StructValue, data: memoryview, sent: bytearray, host_at:
     take_back(value, data, sent)
     storage, base = storage_of(value)
     for offset, pointer in pointer_offsets(record_of(value)):
-        at, found = base + offset, data[offset : offset + pointer.size]
-        if found == sent[offset : offset + pointer.size]:
+        at, raw = base + offset, data[offset : offset + pointer.size]
+        if raw == sent[offset : offset + pointer.size]:
             continue
         storage.references.pop(at, None)
         storage.came_back.discard(at)
-        storage.data[at : at + pointer.size] = found
-        address = int.from_bytes(found, "little")
+        storage.data[at : at + pointer.size] = raw
+        address = int.from_bytes(raw, "little")
         there = host_at(address) if address else None
         if there is not None:
             storage.references[at] = there

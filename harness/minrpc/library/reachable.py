@@ -52,12 +52,12 @@ _elves = lru_cache(maxsize=16)(elves_of)
 
 @lru_cache(maxsize=16)
 def _defined(path: Path) -> Mapping[str, tuple[Elf, int]]:
-    found: dict[str, tuple[Elf, int]] = {}
+    defined: dict[str, tuple[Elf, int]] = {}
     for elf in _elves(path):
         for symbol in elf.symbols:
             if symbol.placed and symbol.bind != LOCAL:
-                found.setdefault(symbol.name, (elf, symbol.section))
-    return found
+                defined.setdefault(symbol.name, (elf, symbol.section))
+    return defined
 
 
 def forget_objects() -> None:
@@ -83,16 +83,16 @@ def needing(
     known = Objects.of((*objects, *toolset.library_files()), absent=set(missing))
     data = [(elf, index) for path in objects for elf in _elves(path) for index in _written(elf)]
     users = _users(known, [*(known.defined[name] for name in functions if name in known.defined), *data])
-    found: dict[str, list[str]] = defaultdict(list)
+    needed: dict[str, list[str]] = defaultdict(list)
     lacking: set[Node] = set()
     for name in missing:
         reached = _closure(name, users)
         for function in functions:
             if known.defined.get(function) in reached:
-                found[function].append(name)
+                needed[function].append(name)
         lacking |= reached
     whole = dict.fromkeys(elf.sections[index].name for elf, index in data if (elf, index) not in lacking)
-    return Needing({function: tuple(names) for function, names in found.items()}, tuple(whole))
+    return Needing({function: tuple(names) for function, names in needed.items()}, tuple(whole))
 
 
 def _written(elf: Elf) -> Sequence[int]:

@@ -103,12 +103,12 @@ class _Constants(EnumType):
     """An enum that names its constants where one is asked for that it lacks."""
 
     def __getitem__(cls, name: str) -> Any:  # noqa: ANN401 - as typeshed has it
-        found = cls.__members__.get(name)
-        if found is None:
+        member = cls.__members__.get(name)
+        if member is None:
             raise KeyError(
                 f"enum {cls.__name__} has no constant {name!r}; it has {listed(cls.__members__, 8)}"
             )
-        return found
+        return member
 
     def __getattr__(cls, name: str) -> Any:  # noqa: ANN401 - a constant
         if name.startswith("__") and name not in cls.__members__:

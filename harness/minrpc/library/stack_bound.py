@@ -42,12 +42,12 @@ class CallGraph:
 
 def static_places(text: str) -> Mapping[str, Path]:
     """The file that defines each function with internal linkage, by name."""
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for title, label in _NODE.findall(text):
         name, _, place = label.partition("\\n")
         if title.endswith(f":{name}"):
-            found[name] = Path(place.partition("\\n")[0].rsplit(":", 2)[0])
-    return found
+            files[name] = Path(place.partition("\\n")[0].rsplit(":", 2)[0])
+    return files
 
 
 def parse_graphs(texts: Iterable[str]) -> CallGraph:
@@ -56,9 +56,9 @@ def parse_graphs(texts: Iterable[str]) -> CallGraph:
     calls: dict[str, frozenset[str]] = {}
     for text in texts:
         for name, label in _NODE.findall(text):
-            found = _FRAME.search(label)
-            if found:
-                frames[name] = None if found[2] == "dynamic" else int(found[1])
+            match = _FRAME.search(label)
+            if match:
+                frames[name] = None if match[2] == "dynamic" else int(match[1])
         for caller, callee in _EDGE.findall(text):
             calls[caller] = calls.get(caller, frozenset()) | {callee}
     return CallGraph(frames, calls)
@@ -68,8 +68,8 @@ def stack_frames(path: Path) -> dict[str, int]:
     """Bytes of each function's frame, read from GCC's -fstack-usage file; {} without it."""
     if not path.is_file():
         return {}
-    found = {}
+    frames = {}
     for line in path.read_text().splitlines():
         place, size, *_ = line.split("\t")
-        found[place.rsplit(":", 1)[-1]] = int(size)
-    return found
+        frames[place.rsplit(":", 1)[-1]] = int(size)
+    return frames

@@ -66,14 +66,14 @@ def callable_statics(
     """
     items = [(function.file, function.declared.name) for functions in objects for function in functions]
     names = iter(enumerate(names_of(items, external)))
-    found: list[list[FunctionDeclaration]] = []
+    by_object: list[list[FunctionDeclaration]] = []
     for functions in objects:
-        found.append([])
+        by_object.append([])
         for function in functions:
             number, called = next(names)
             symbol = f"{_SYMBOL}{number}.{function.declared.name}"
-            found[-1].append(replace(function.declared, name=called, symbol=symbol))
-    return found
+            by_object[-1].append(replace(function.declared, name=called, symbol=symbol))
+    return by_object
 
 
 def with_global_symbols(

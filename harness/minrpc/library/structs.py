@@ -756,8 +756,8 @@ def set_addresses(storage: Storage, ctype: CType, at: int, where: str, callback:
     Raises TypeError, ValueError; see `store_value`.
     """
     for offset, reference in storage.references.items():
-        found = dict(pointer_offsets(ctype, at)).get(offset)
-        pointer = found and storage.given.get(offset, found)
+        declared = dict(pointer_offsets(ctype, at)).get(offset)
+        pointer = declared and storage.given.get(offset, declared)
         if pointer is None:
             continue
         address = object_address(where, pointer, pointer, reference, callback)

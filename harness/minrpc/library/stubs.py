@@ -225,21 +225,21 @@ def _behind(ctype: CType, seen: list[RecordType], *, const: bool = False) -> dic
 
     seen: structs that are known already; gets further ones. const: also behind pointers to const.
     """
-    found: dict[str, FunctionType] = {}
+    types: dict[str, FunctionType] = {}
     match strip(ctype):
         case Pointer(target):
             function = strip(target)
             if isinstance(function, FunctionType):
-                found[declaration(function)] = function
+                types[declaration(function)] = function
             elif const or not is_const(target):
-                found |= _behind(target, seen, const=const)
+                types |= _behind(target, seen, const=const)
         case ArrayType(element, _):
-            found |= _behind(element, seen, const=const)
+            types |= _behind(element, seen, const=const)
         case RecordType() as record if all(record is not other for other in seen):
             seen.append(record)
             for field in record.fields:
-                found |= _behind(field.type, seen, const=const)
-    return found
+                types |= _behind(field.type, seen, const=const)
+    return types
 
 
 def _is_declarable(function: FunctionDeclaration, limits: AlignmentLimits) -> bool:
@@ -253,20 +253,20 @@ def _is_declarable(function: FunctionDeclaration, limits: AlignmentLimits) -> bo
 def declared_fake(declarations: Declarations, library: str, name: str) -> FunctionDeclaration:
     """The declaration of a function that Python answers. Raises ConfigurationError for a function that can't
     be a fake."""
-    found = declarations.declared.get(name) or declarations.functions.get(name)
-    if found is None and name.startswith(_UNDEFINED_BEHAVIOUR):
+    function = declarations.declared.get(name) or declarations.functions.get(name)
+    if function is None and name.startswith(_UNDEFINED_BEHAVIOUR):
         return FunctionDeclaration(name, name, FunctionType(VOID, (), variadic=True))
-    if found is None:
+    if function is None:
         raise ConfigurationError(
             f"the type of {name} is not known: no source of {library} that was compiled with -g calls it",
             next_step="correct the name, or define it in C, beside the sources, as each variable must be",
         )
-    if found.unsupported and not found.type.variadic:
+    if function.unsupported and not function.type.variadic:
         raise ConfigurationError(
-            f"{name} can't be a fake: {found.unsupported}",
+            f"{name} can't be a fake: {function.unsupported}",
             next_step="write this fake in C, beside the sources",
         )
-    return found
+    return function
 
 
 def in_memory(ctype: CType) -> bool:

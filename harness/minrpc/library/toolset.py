@@ -100,8 +100,8 @@ class Toolset:
     def emulation(self) -> tuple[str, ...]:
         """The linker's option for the processor, for a linker of several."""
         facts = program_facts(self.elf)
-        found = EMULATIONS.get((facts.machine, facts.bits))
-        return ("-m", found) if found else ()
+        emulation = EMULATIONS.get((facts.machine, facts.bits))
+        return ("-m", emulation) if emulation else ()
 
     @property
     def _libgcc(self) -> str:
@@ -128,7 +128,7 @@ class Toolset:
         options = self.library_options()
         places = [Path(option[2:]) for option in options if option.startswith("-L")]
         named = [option for option in options if option.startswith("-l")]
-        found = (
+        archives = (
             next(
                 (
                     place / f"lib{option[2:]}.a"
@@ -140,7 +140,7 @@ class Toolset:
             for option in named
         )
         paths = [Path(option) for option in options if not option.startswith("-")]
-        return [*paths, *(path for path in found if path is not None)]
+        return [*paths, *(path for path in archives if path is not None)]
 
 
 def alignment_limits(machine: str) -> AlignmentLimits:
@@ -268,14 +268,14 @@ def _asked(compiler: str, question: str, flags: tuple[str, ...] = ()) -> str:
 
 @lru_cache(maxsize=4)
 def _shared_functions(compiler: str, flags: tuple[str, ...]) -> frozenset[str]:
-    found: set[str] = set()
+    functions: set[str] = set()
     for library in ("libc.so.6", "libm.so.6"):
         path = Path(_asked(compiler, f"-print-file-name={library}", flags))
         if not path.is_file():
             continue
         symbols = Elf(path.read_bytes(), library).dynamic_symbols
-        found |= {symbol.name for symbol in symbols if symbol.kind in (FUNCTION, CHOSEN_AT_START)}
-    return frozenset(found)
+        functions |= {symbol.name for symbol in symbols if symbol.kind in (FUNCTION, CHOSEN_AT_START)}
+    return frozenset(functions)
 
 
 @lru_cache(maxsize=64)

@@ -222,7 +222,7 @@ def _functions(name: str, content: bytes, toolset: Toolset) -> list[str]:
     """The functions that an object defines. Raises ProgramFileError; ModuleError for another processor."""
     elf = Elf(content, name)
     given = (elf.machine, elf.bits)
-    found, used = defined_functions(elf), elf.used()
+    defined, used = defined_functions(elf), elf.used()
     facts = program_facts(toolset.elf)
     due = (facts.machine, facts.bits)
     if given != due:
@@ -240,7 +240,7 @@ def _functions(name: str, content: bytes, toolset: Toolset) -> list[str]:
     why = misfit(toolset, used)
     if why:
         raise ModuleError(f"{name} {why}", next_step=_NEXT_TARGET)
-    return found
+    return defined
 
 
 def _object(name: str, suffix: str, content: bytes, toolset: Toolset, further: Sequence[str]) -> Path:
@@ -267,14 +267,14 @@ def parts(name: str, content: bytes, unpacked: int = UNPACKED) -> list[tuple[str
         return [(suffix, content)]
     if suffix != ".tar":
         raise ModuleError(f"{name}: a module is a file .c, .o or .tar")
-    found = [
+    pieces = [
         (Path(inner).suffix, data)
         for inner, data in members(name, content, unpacked)
         if Path(inner).suffix in _SOURCES
     ]
-    if not found:
+    if not pieces:
         raise ModuleError(f"{name} holds no C code and no object")
-    return found
+    return pieces
 
 
 def defined_functions(elf: Elf) -> list[str]:

@@ -81,20 +81,20 @@ def description(toolset: Toolset) -> dict[str, Any]:
     num-cores is 1; TVM's tuner needs it. Raises ConfigurationError for an unknown core.
     """
     facts = program_facts(toolset.elf)
-    found: dict[str, Any] = {"kind": "llvm", "num-cores": 1}
+    target: dict[str, Any] = {"kind": "llvm", "num-cores": 1}
     match facts.machine:
         case "EM_ARM":
-            found |= _arm(toolset)
+            target |= _arm(toolset)
         case "EM_RISCV":
-            found |= {"mtriple": _RISCV[facts.bits], "mabi": _value(toolset, "-mabi=")}
-            found["mattr"] = [f"+{extension}" for extension in extensions(_value(toolset, "-march="))]
+            target |= {"mtriple": _RISCV[facts.bits], "mabi": _value(toolset, "-mabi=")}
+            target["mattr"] = [f"+{extension}" for extension in extensions(_value(toolset, "-march="))]
         case "EM_X86_64":
-            found["mtriple"] = "x86_64-unknown-linux-gnu"
+            target["mtriple"] = "x86_64-unknown-linux-gnu"
         case "EM_386":
-            found["mtriple"] = "i686-unknown-linux-gnu"
+            target["mtriple"] = "i686-unknown-linux-gnu"
         case other:
             raise ConfigurationError(f"no target of LLVM's is known for {other}", next_step='take "c"')
-    return found
+    return target
 
 
 def _arm(toolset: Toolset) -> dict[str, Any]:
@@ -102,14 +102,14 @@ def _arm(toolset: Toolset) -> dict[str, Any]:
     core, *without = _core(toolset).split("+")
     abi, unit = _value(toolset, "-mfloat-abi="), _value(toolset, "-mfpu=")
     features = [f"-{name.removeprefix('no')}" for name in without if name in ("nodsp", "nomve", "nomve.fp")]
-    found: dict[str, Any] = {"mtriple": f"{_instructions(toolset)}-none-unknown-eabi", "mcpu": core}
+    target: dict[str, Any] = {"mtriple": f"{_instructions(toolset)}-none-unknown-eabi", "mcpu": core}
     if abi == "hard":
-        found["mfloat-abi"] = "hard"
+        target["mfloat-abi"] = "hard"
     if abi in ("", "soft"):
         features += ["+soft-float", "-fpregs"]
     elif "-sp-" in unit:
         features.append("-fp64")
-    return found | ({"mattr": features} if features else {})
+    return target | ({"mattr": features} if features else {})
 
 
 def _core(toolset: Toolset) -> str:

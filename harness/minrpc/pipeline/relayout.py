@@ -116,10 +116,10 @@ class Relayout:
         return self._layout(how, why)
 
     def _layout(self, how: How, why: str) -> Layout:
-        found: dict[str, MemoryRegion] = {region.kind: region for region in self._session.info().regions}
-        if "arena" not in found:
+        regions: dict[str, MemoryRegion] = {region.kind: region for region in self._session.info().regions}
+        if "arena" not in regions:
             raise DialectError(f"{self._session.name} reports no memory for arrays", stage=STAGE)
-        return Layout(found["arena"], found.get("code"), how, why)
+        return Layout(regions["arena"], regions.get("code"), how, why)
 
     def _restart(self, target: Target, arena: Where | None, code: Where | None, why: str) -> Layout:
         """Starts another device, and ends the present device only after the other answers and has the

@@ -108,10 +108,10 @@ def commands_for(lacks: Iterable[Requirement]) -> list[str]:
 def program(name: str) -> Requirement:
     """The program `name` with its version."""
     try:
-        found = program_version(name)
+        version = program_version(name)
     except MissingError as error:
         return Requirement(name, problem=error.message, command=_command(error.next_step))
-    return Requirement(name, found or "", "not installed", apt_command(_PACKAGES.get(name, name)))
+    return Requirement(name, version or "", "not installed", apt_command(_PACKAGES.get(name, name)))
 
 
 def apt_command(packages: str) -> str:
@@ -200,23 +200,23 @@ def picolibc(arch: str) -> Requirement:
     """Debian's C library for bare metal: its compiler driver finds the specs when it is installed."""
     command = [DEBIAN[arch].compiler, "-print-file-name=picolibc.specs"]
     package = f"picolibc-{DEBIAN[arch].compiler.removesuffix('-gcc')}"
-    found = ""
+    specs = ""
     try:
         runs = compiler_version(command[0])
     except MissingError as error:
         return Requirement("picolibc", problem=error.message, command=_command(error.next_step))
     if runs:
         ran = ask_tool(command)
-        found = os.path.normpath(ran.stdout.strip()) if ran.stdout.startswith("/") else ""
-    return Requirement("picolibc", found, "not installed", apt_command(package))
+        specs = os.path.normpath(ran.stdout.strip()) if ran.stdout.startswith("/") else ""
+    return Requirement("picolibc", specs, "not installed", apt_command(package))
 
 
 def qemu(name: str) -> Requirement:
     """The QEMU program `name`, of a version that has all needed options."""
     if name.startswith(_XILINX) and program_version(name) is None:
         return Requirement(name, problem=f"not installed: {_XILINX_WHAT}", command=_XILINX_GET)
-    found = program(name)
-    return _at_least(found, OLDEST_QEMU, found.command)
+    requirement = program(name)
+    return _at_least(requirement, OLDEST_QEMU, requirement.command)
 
 
 def _at_least(found: Requirement, oldest: tuple[int, int], command: str, why: str = "") -> Requirement:

@@ -79,8 +79,8 @@ def note_quarantine(selection: Selection, tally: Tally) -> None:
         if target.hardware_map is not None:
             from minrpc.running.lease import candidates, quarantine_of
 
-            found = {board.name: quarantine_of(board) for board in candidates(target)}
-            tally.quarantined |= {name: reason for name, reason in found.items() if reason}
+            reasons = {board.name: quarantine_of(board) for board in candidates(target)}
+            tally.quarantined |= {name: reason for name, reason in reasons.items() if reason}
 
 
 def tell_junit(config: pytest.Config, tally: Tally) -> None:

@@ -180,16 +180,16 @@ class SharedDevice:
 
     def sections(self, error: BaseException | None = None) -> list[tuple[str, str]]:
         """Titles and texts for a failed test's report, without a console that `error` already shows."""
-        found = []
+        sections = []
         console = self._running.console_text if self._running is not None else ""
         if console and not (isinstance(error, HarnessError) and error.shows_all_of(console)):
-            found.append((f"{self.name}: console", visible(console)))
+            sections.append((f"{self.name}: console", visible(console)))
         if self._lent is not None and self._lent.trace():
-            found.append((f"{self.name}: wire", self._lent.trace()))
+            sections.append((f"{self.name}: wire", self._lent.trace()))
         if self._running is not None:
             lines = state_lines(self._running, self._device)
-            found.append((f"{self.name}: link and memory", "\n".join(lines)))
-        return found
+            sections.append((f"{self.name}: link and memory", "\n".join(lines)))
+        return sections
 
     def _build(self) -> Firmware:
         self.say(f"{self.name}: firmware")

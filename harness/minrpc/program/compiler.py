@@ -51,11 +51,11 @@ def compiler_of_object(elf: Elf) -> Compiler:
     from minrpc.program.debug_info import object_units
 
     _, producer = next(_producers(object_units(elf)), ("", ""))
-    found = split_producer(producer)
-    flags = found.flags.split()
+    compiler = split_producer(producer)
+    flags = compiler.flags.split()
     levels = [place for place, flag in enumerate(flags) if flag.startswith("-O")]
     kept = [flag for place, flag in enumerate(flags) if place not in levels[:-1]]
-    return Compiler(found.name, " ".join(dict.fromkeys(kept)))
+    return Compiler(compiler.name, " ".join(dict.fromkeys(kept)))
 
 
 def floating_point(elf: Path) -> str:

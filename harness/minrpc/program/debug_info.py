@@ -126,7 +126,7 @@ def stack_variables(program: Elf) -> list[StackVariable]:
     if not file.has_dwarf_info():
         return []
     units = file.get_dwarf_info(relocate_dwarf_sections=False).iter_CUs()
-    return [found for unit in units for found in _Unit(unit).stack_variables()]
+    return [variable for unit in units for variable in _Unit(unit).stack_variables()]
 
 
 def _declared_by(units: Iterable[CompileUnit]) -> Declarations:
@@ -460,8 +460,8 @@ def _number(die: DIE, name: str, default: int) -> int:
 
 
 def _line(die: DIE) -> int:
-    found = _find(die, "DW_AT_decl_line")
-    return int(found.value) if found is not None else 0
+    attribute = _find(die, "DW_AT_decl_line")
+    return int(attribute.value) if attribute is not None else 0
 
 
 def _code_of(die: DIE) -> tuple[int, int]:
@@ -487,5 +487,5 @@ def _origin_with(die: DIE, name: str) -> DIE | None:
 
 
 def _find(die: DIE, name: str) -> Any:  # noqa: ANN401 - pyelftools has no types
-    found = _origin_with(die, name)
-    return found.attributes[name] if found is not None else None
+    origin = _origin_with(die, name)
+    return origin.attributes[name] if origin is not None else None

@@ -220,14 +220,14 @@ class Elf:
     @cached_property
     def statics(self) -> dict[str, Symbol]:
         """Variables with internal linkage by their file, "a.c:count"; none that files of one name share."""
-        found: dict[str, list[Symbol]] = defaultdict(list)
+        variables: dict[str, list[Symbol]] = defaultdict(list)
         file = ""
         for symbol in self.symbols:
             if symbol.kind == SOURCE_FILE:
                 file = symbol.name.rpartition("/")[2]
             elif (symbol.bind, symbol.kind) == (LOCAL, OBJECT) and symbol.visibility != HIDDEN:
-                found[f"{file}:{symbol.name}"].append(symbol)
-        return {name: several[0] for name, several in found.items() if len(several) == 1}
+                variables[f"{file}:{symbol.name}"].append(symbol)
+        return {name: several[0] for name, several in variables.items() if len(several) == 1}
 
     @cached_property
     @reads
@@ -258,8 +258,8 @@ class Elf:
     def section(self, name: str) -> bytes | None:
         """The content of the section `name`; None without it."""
         wanted = name.encode()
-        found = next((index for index, own in enumerate(self._names) if own == wanted), None)
-        return None if found is None else self._bytes_of(self._headers[found])
+        number = next((index for index, own in enumerate(self._names) if own == wanted), None)
+        return None if number is None else self._bytes_of(self._headers[number])
 
     def loaded(self) -> list[tuple[int, bytes]]:
         """Address and bytes of each section that is in memory and has content."""
@@ -314,20 +314,20 @@ class Elf:
         elsewhere.
         """
         table, strings = self._symbol_table(_SYMTAB)
-        found: dict[int, set[tuple[int, str]]] = {}
+        references: dict[int, set[tuple[int, str]]] = {}
         for header in self._headers:
             owner = int(header["info"])
             if header["type"] not in (_REL, _RELA) or not self.sections[owner].allocated:
                 continue
             numbers = np.unique(self._relocations(header)["info"] >> (32 if self._is_64 else 8))
             rows = table[numbers]
-            targets = found.setdefault(owner, set())
+            targets = references.setdefault(owner, set())
             for name, section in zip(rows["name"].tolist(), rows["section"].tolist(), strict=True):
                 if section == UNDEFINED and name:
                     targets.add((0, _text(strings, name).decode(errors="replace")))
                 elif section < _FIRST_RESERVED:
                     targets.add((section, ""))
-        return found
+        return references
 
     def _apply(self, patched: bytearray, header: Any, stores: dict[int, int]) -> None:  # noqa: ANN401 - a row
         table = self._relocations(header)

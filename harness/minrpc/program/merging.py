@@ -93,13 +93,13 @@ def names_of(items: Sequence[tuple[Path, str]], taken: Collection[str] = ()) -> 
 
 def _short(files: Collection[Path]) -> Mapping[Path, str]:
     """The files' names, with as many directories as needed to make them differ."""
-    found: dict[Path, str] = {}
+    names: dict[Path, str] = {}
     for file in files:
         parts = 1
         while any(other.parts[-parts:] == file.parts[-parts:] for other in files if other != file):
             parts += 1
-        found[file] = "/".join(file.parts[-parts:])
-    return found
+        names[file] = "/".join(file.parts[-parts:])
+    return names
 
 
 def _by_name(origins: Sequence[Origin[Item]], taken: Collection[str] = ()) -> dict[str, Item]:
@@ -111,10 +111,10 @@ def _by_name(origins: Sequence[Origin[Item]], taken: Collection[str] = ()) -> di
 
 def _distinct_variables(origins: Iterable[Origin[Variable]]) -> Sequence[Origin[Variable]]:
     """Each variable with external linkage once, and all others."""
-    found: dict[object, Origin[Variable]] = {}
+    distinct: dict[object, Origin[Variable]] = {}
     for origin in origins:
-        found.setdefault(origin.name if origin.item.external else id(origin), origin)
-    return list(found.values())
+        distinct.setdefault(origin.name if origin.item.external else id(origin), origin)
+    return list(distinct.values())
 
 
 def _distinct_types(

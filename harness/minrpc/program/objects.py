@@ -49,16 +49,16 @@ def elves_in(path: Path, content: bytes) -> list[Elf]:
         raise ProgramFileError(
             f"{path.name} is no archive", next_step="name an archive that `ar` made, not a thin archive"
         )
-    found, at = [], len(_ARCHIVE)
+    elves, at = [], len(_ARCHIVE)
     while at + _MEMBER <= len(content):
         size = int(content[at + 48 : at + 58])
         if size < 0:
             raise ValueError("a member has a negative size")
         member = content[at + _MEMBER : at + _MEMBER + size]
         if member[:4] == _ELF:
-            found.append(Elf(member, path.name))
+            elves.append(Elf(member, path.name))
         at += _MEMBER + size + size % 2
-    return found
+    return elves
 
 
 @reads
@@ -83,14 +83,14 @@ def function_sizes(paths: Iterable[Path]) -> dict[str, int]:
 
     A symbol without a size has that of the function at its place.
     """
-    found: dict[str, int] = {}
+    by_symbol: dict[str, int] = {}
     for path in paths:
         for elf in elves_of(path):
             functions = [symbol for symbol in elf.symbols if symbol.kind == FUNCTION]
             sizes = {(symbol.section, symbol.value): symbol.size for symbol in functions if symbol.size}
             known = {symbol.name: sizes.get((symbol.section, symbol.value), 0) for symbol in functions}
-            found |= {name: size for name, size in known.items() if size}
-    return found
+            by_symbol |= {name: size for name, size in known.items() if size}
+    return by_symbol
 
 
 class SectionSizes(NamedTuple):

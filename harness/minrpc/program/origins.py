@@ -111,11 +111,11 @@ def _starts(function: DIE, unit: CompileUnit) -> Iterator[int]:
 
 def _locals(elf: Elf, paths: dict[str, str]) -> dict[tuple[int, str], str]:
     """Sources of local symbols by address and name: the symbols follow their source's (STT_FILE)."""
-    found: dict[tuple[int, str], str] = {}
+    sources: dict[tuple[int, str], str] = {}
     source = None
     for symbol in elf.symbols:
         if symbol.kind == SOURCE_FILE:
             source = paths.get(posixpath.basename(symbol.name))
         elif source and symbol.bind == LOCAL:
-            found[elf.start_of(symbol), symbol.name] = source
-    return found
+            sources[elf.start_of(symbol), symbol.name] = source
+    return sources

@@ -92,16 +92,16 @@ def ask_alignments(read: Declarations, source: str, word: int, answer: Callable[
     read: the declarations of a C file. source: its path. word: the largest alignment that is passed like
     smaller ones, in bytes. answer: compiles a source, and gives the bytes of its section `SECTION`.
     """
-    found: dict[tuple[int, int | None], _Asked] = {}
+    questions: dict[tuple[int, int | None], _Asked] = {}
     for record, ctype in _named(read):
         if not record.limit and (alignment_of(ctype) > word or not _is_plain(record)):
             for asked in _questions(ctype, declaration(ctype), f"(*({declaration(ctype)} *)0)."):
-                found.setdefault((id(asked.record), asked.number), asked)
+                questions.setdefault((id(asked.record), asked.number), asked)
 
     def text(several: Sequence[_Asked]) -> str:
         return _numbers(source, (f"__alignof__({item.expression or 'char[64]'})" for item in several))
 
-    for (record, number, expression), told in _told(list(found.values()), text, answer):
+    for (record, number, expression), told in _told(list(questions.values()), text, answer):
         if number is None:
             if not isinstance(told, int):
                 raise told
@@ -117,7 +117,7 @@ def ask_alignments(read: Declarations, source: str, word: int, answer: Callable[
     def packed(several: Sequence[_Asked]) -> str:
         return _numbers(source, (f"__builtin_has_attribute({item.expression}, packed)" for item in several))
 
-    structs = [item for item in found.values() if item.number is None and item.expression]
+    structs = [item for item in questions.values() if item.number is None and item.expression]
     numbered = [
         item for item in structs if item.record.limit == 1 and any(f.is_number for f in item.record.fields)
     ]

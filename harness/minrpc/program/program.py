@@ -237,8 +237,8 @@ class Program:
 
 def read_program(path: Path) -> Program:
     """The program in the file, read once while the file is the same. Raises ProgramFileError, OSError."""
-    found = path.stat()
-    return _read(path, (found.st_mtime_ns, found.st_size, found.st_ino))
+    status = path.stat()
+    return _read(path, (status.st_mtime_ns, status.st_size, status.st_ino))
 
 
 @lru_cache(maxsize=_PROGRAMS)
@@ -249,17 +249,17 @@ def _read(path: Path, stamp: tuple[int, int, int]) -> Program:
 def _ranges(elf: Elf) -> Iterator[CodeRange]:
     """Ranges of functions. If an address has several symbols, a symbol with a size is taken first, then a
     global symbol, then the first by name."""
-    found: dict[int, tuple[tuple[bool, bool, str], int]] = {}
+    best: dict[int, tuple[tuple[bool, bool, str], int]] = {}
     for symbol in elf.symbols:
         if symbol.kind != FUNCTION or not symbol.placed:
             continue
         start = elf.start_of(symbol)
         rank = (symbol.size == 0, symbol.bind != GLOBAL, symbol.name)
-        if start not in found or rank < found[start][0]:
-            found[start] = (rank, symbol.size)
-    starts = sorted(found)
+        if start not in best or rank < best[start][0]:
+            best[start] = (rank, symbol.size)
+    starts = sorted(best)
     for start, following in zip_longest(starts, starts[1:]):
-        (_, _, name), size = found[start]
+        (_, _, name), size = best[start]
         end = start + size
         if following is not None and (size == 0 or end > following):
             end = following
@@ -283,6 +283,6 @@ def _return_of(die: DIE, called: set[int]) -> Iterator[int]:
         pc, origin = "DW_AT_low_pc", "DW_AT_abstract_origin"
     else:
         return
-    found = die.attributes
-    if pc in found and origin in found and found[origin].value + die.cu.cu_offset in called:
-        yield found[pc].value
+    attributes = die.attributes
+    if pc in attributes and origin in attributes and attributes[origin].value + die.cu.cu_offset in called:
+        yield attributes[pc].value

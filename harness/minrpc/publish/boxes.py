@@ -21,11 +21,11 @@ _WIDE: Final = 900.0
 def flame(label: str, tree: CallTree) -> str:
     """A flame graph: a box's width is the instructions of a function and its callees; callers lie above."""
     total = tree.total
-    found = [
+    boxes = [
         (name, level, 100 * left / total, 100 * size / total, size)
         for name, level, left, size in flame_boxes(tree)
     ]
-    depth = 1 + max((level for _, level, *_ in found), default=0)
+    depth = 1 + max((level for _, level, *_ in boxes), default=0)
     drawn = [
         _box(
             name,
@@ -33,7 +33,7 @@ def flame(label: str, tree: CallTree) -> str:
             f"left:{left:.2f}%;width:{width:.2f}%;top:{level * _ROW}px;height:{_ROW - 1}px",
             warm(name),
         )
-        for name, level, left, width, size in found
+        for name, level, left, width, size in boxes
         if width >= _LEAST
     ]
     return _figure(label, drawn, depth * _ROW)

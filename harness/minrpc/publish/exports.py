@@ -66,24 +66,24 @@ def action_benchmark(run: RunRecord) -> str:
 
 
 def _entry(figure: Figure) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "name": f"{figure.call}: {figure.name}",
         "unit": figure.unit,
         "value": figure.value,
     }
     if figure.low is not None and figure.high is not None:
-        found["range"] = f"± {(figure.high - figure.low) / 2:.4g}"
-    return {**found, "extra": figure.extra} if figure.extra else found
+        entry["range"] = f"± {(figure.high - figure.low) / 2:.4g}"
+    return {**entry, "extra": figure.extra} if figure.extra else entry
 
 
 def bencher(run: RunRecord) -> str:
     """JSON for `bencher run --adapter json`: latency in nanoseconds, as in Bencher's built-in measure."""
-    found: dict[str, dict[str, Any]] = {}
+    calls: dict[str, dict[str, Any]] = {}
     for figure in figures(run):
         bounds = {"lower_value": figure.low, "upper_value": figure.high}
         known = {name: value for name, value in bounds.items() if value is not None}
-        found.setdefault(figure.call, {})[figure.name.replace("_", "-")] = {"value": figure.value, **known}
-    return _text(found)
+        calls.setdefault(figure.call, {})[figure.name.replace("_", "-")] = {"value": figure.value, **known}
+    return _text(calls)
 
 
 def tvm_report(run: RunRecord) -> str:

@@ -93,9 +93,9 @@ def _sections(run: RunRecord) -> Iterator[tuple[str, str]]:
         compilers = tables.own_compilers(run)
         yield "Your code", _table(own) + drawn + (_folded(compilers) if compilers.rows else "")
     if run.tests:
-        found = list(tables.outcomes(run))
-        alone = len(found) == 1 and not failures.rows and len(found[0].rows) <= _FAILURES
-        yield "Tests", "".join(_folded(item, opened=alone) for item in found)
+        outcomes = list(tables.outcomes(run))
+        alone = len(outcomes) == 1 and not failures.rows and len(outcomes[0].rows) <= _FAILURES
+        yield "Tests", "".join(_folded(item, opened=alone) for item in outcomes)
     sized = [part for part in run.platforms if part.flash or part.ram]
     if sized:
         yield "Firmware", "".join(map(_firmware, sized))

@@ -41,7 +41,7 @@ def broken_limits(
 ) -> list[Broken]:
     """Limits that `head` breaks, by itself or against `base`, each subject once."""
     before = _Bases(base)
-    found = []
+    broken = []
     for limit in limits:
         seen = set()
         for record in head:
@@ -49,9 +49,9 @@ def broken_limits(
                 if subject not in seen and not limit.allows(old, new):
                     measured = record.measurement
                     estimated = limit.function and limit.what == "cycles" and "cycles" in measured.counters
-                    found.append(Broken(limit, subject, old, new, measured.estimate if estimated else ""))
+                    broken.append(Broken(limit, subject, old, new, measured.estimate if estimated else ""))
                 seen.add(subject)
-    return found
+    return broken
 
 
 def idle_limits(limits: Sequence[Limit], head: Sequence[TimingRecord]) -> list[Limit]:

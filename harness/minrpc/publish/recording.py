@@ -163,9 +163,9 @@ def _record(
 def timing_record(measurement: Measurement, platform: str, firmware: Firmware | None) -> TimingRecord:
     """The record of a measurement that a platform's device gave, with its firmware and the code's size."""
     if firmware is not None and not measurement.code.function_bytes:
-        found = packed_function_code(Image(firmware.elf), measurement.name)
-        if found:
-            measurement = replace(measurement, code=MeasuredCode(found.end - found.start))
+        code = packed_function_code(Image(firmware.elf), measurement.name)
+        if code:
+            measurement = replace(measurement, code=MeasuredCode(code.end - code.start))
     return TimingRecord(
         platform=platform,
         measurement=measurement,
@@ -271,14 +271,14 @@ def _call_profile(firmware: Firmware, call: str, profile: Profile) -> CallProfil
 
 def _lines(firmware: Firmware, profile: Profile) -> list[tuple[str, str, int]]:
     """Lines of the function and of its callees; none if no source line of these is known."""
-    found = list(profile.called_lines.items())
+    called = list(profile.called_lines.items())
     if not any(profile.called_lines):
         return []
     lines = [
-        (place_text(line, profile), source_text(firmware, line), count) for line, count in found[:_LINES]
+        (place_text(line, profile), source_text(firmware, line), count) for line, count in called[:_LINES]
     ]
-    rest = sum(count for _, count in found[_LINES:])
-    return [*lines, (f"{len(found) - _LINES} more", "", rest)] if rest else lines
+    rest = sum(count for _, count in called[_LINES:])
+    return [*lines, (f"{len(called) - _LINES} more", "", rest)] if rest else lines
 
 
 def place_text(line: Line | None, profile: Profile) -> str:

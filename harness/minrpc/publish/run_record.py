@@ -131,11 +131,11 @@ def joined(runs: Sequence[RunRecord], title: str = "") -> RunRecord:
 
 def run_of(text: str) -> RunRecord:
     """The run from JSON of `RunRecord.to_json` or `minrpc time --json`. Raises ValueError with the reason."""
-    read = decoded(_Content, found := parse(text, COMMAND, "time"))
+    read = decoded(_Content, parsed := parse(text, COMMAND, "time"))
     return RunRecord(
         title=read.title or "Measurements",
         about=read.about,
-        records=from_content(found),
+        records=from_content(parsed),
         platforms=[part.part() for part in read.platforms],
         tests=read.tests,
     )

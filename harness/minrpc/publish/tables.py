@@ -64,8 +64,8 @@ def called(record: TimingRecord) -> str:
 
 def measurements(run: RunRecord) -> Table:
     """A line for each call on each platform, a call's platforms together: times, counters, memory."""
-    found: set[str] = {name for record in run.records for name in record.measurement.counters}
-    names = [name for name in _COUNTERS if name in found]
+    present: set[str] = {name for record in run.records for name in record.measurement.counters}
+    names = [name for name in _COUNTERS if name in present]
     head = ["call", "platform", "time", "ticks", *INCLUSIVE.values(), *map(counter_title, names)]
     head += ["stack", "heap"]
     calls = {record.call: place for place, record in reversed(list(enumerate(run.records)))}
@@ -206,16 +206,16 @@ def own_compilers(run: RunRecord) -> Table:
 
 def failures(run: RunRecord) -> Table:
     """The failed tests, with the reasons."""
-    found = [test for test in run.tests if test.outcome == "failed"]
-    return _without_empty(_tested("Failures", found))
+    failed = [test for test in run.tests if test.outcome == "failed"]
+    return _without_empty(_tested("Failures", failed))
 
 
 def outcomes(run: RunRecord) -> Iterator[Table]:
     """The tests that did not fail: a table for each outcome."""
     for outcome, title in _OUTCOMES.items():
-        found = [test for test in run.tests if test.outcome == outcome]
-        if found:
-            yield _without_empty(_tested(f"{len(found)} {title}", found))
+        tests = [test for test in run.tests if test.outcome == outcome]
+        if tests:
+            yield _without_empty(_tested(f"{len(tests)} {title}", tests))
 
 
 def _tested(title: str, found: Sequence[Tested]) -> Table:
@@ -237,22 +237,22 @@ def why(text: str) -> Cell:
 
 def own_code(run: RunRecord) -> Mapping[str, Mapping[str, Mapping[str, int]]]:
     """Bytes of the user's code: by platform, then library or function, then symbol."""
-    found: dict[str, dict[str, Mapping[str, int]]] = {}
+    by_platform: dict[str, dict[str, Mapping[str, int]]] = {}
     for part in run.platforms:
         for name, sizes in part.loaded.items():
-            found.setdefault(part.platform, {})[name] = sizes
+            by_platform.setdefault(part.platform, {})[name] = sizes
     for record in run.records:
         if record.code.symbols:
-            found.setdefault(record.platform, {})[record.measurement.name] = record.code.symbols
-    return found
+            by_platform.setdefault(record.platform, {})[record.measurement.name] = record.code.symbols
+    return by_platform
 
 
 def own_sizes(run: RunRecord) -> Table:
     """The user's functions and variables: bytes on each platform."""
-    found = own_code(run)
+    by_platform = own_code(run)
     names = dict.fromkeys(
         (library, symbol)
-        for libraries in found.values()
+        for libraries in by_platform.values()
         for library, sizes in libraries.items()
         for symbol, size in sizes.items()
         if size
@@ -262,12 +262,12 @@ def own_sizes(run: RunRecord) -> Table:
         [
             symbol,
             library if several else "",
-            *(_bytes(libraries.get(library, {}).get(symbol)) for libraries in found.values()),
+            *(_bytes(libraries.get(library, {}).get(symbol)) for libraries in by_platform.values()),
         ]
         for library, symbol in names
     ]
     return _without_empty(
-        Table("Bytes of your code", ["symbol", "of", *found], rows, range(2, 2 + len(found)))
+        Table("Bytes of your code", ["symbol", "of", *by_platform], rows, range(2, 2 + len(by_platform)))
     )
 
 

@@ -94,10 +94,10 @@ def _freed_again(steps: Steps, step: int, address: int, heap: Heap) -> Fault:
 
 def first_of_each(faults: Sequence[Fault]) -> list[Fault]:
     """The first fault at each instruction, in the order of time."""
-    found: dict[int, Fault] = {}
+    firsts: dict[int, Fault] = {}
     for fault in sorted(faults, key=lambda fault: fault.step):
-        found.setdefault(fault.where, fault)
-    return list(found.values())
+        firsts.setdefault(fault.where, fault)
+    return list(firsts.values())
 
 
 def _disjoint(extents: Sequence[Extent]) -> Iterator[Extent]:
@@ -128,16 +128,16 @@ def _faults(
     what = steps["what"][places]
     address = (what & ADDRESS).astype(np.int64)
     size = np.left_shift(1, ((what >> SIZE_AT) & _SIZE_MASK).astype(np.int64))
-    found = np.searchsorted(table[:, 0], address, "right") - 1
-    begin, end, writable, born, died = table[found].T if len(table) else np.zeros((5, len(places)), np.int64)
-    inside = (found >= 0) & (address >= begin) & (address + size <= end)
+    rows = np.searchsorted(table[:, 0], address, "right") - 1
+    begin, end, writable, born, died = table[rows].T if len(table) else np.zeros((5, len(places)), np.int64)
+    inside = (rows >= 0) & (address >= begin) & (address + size <= end)
     allowed = inside & ((writable != 0) | ((what & STORE) == 0)) & (born <= places) & (places < died)
     denied = np.flatnonzero(~allowed)
     _, firsts = np.unique(steps["where"][places[denied]], return_index=True)
     made = []
     for at in denied[firsts].tolist():
         spot = _Access(int(places[at]), int(address[at]), int(size[at]), bool(what[at] & STORE))
-        near = objects[int(found[at])] if inside[at] else _nearest(objects, spot)
+        near = objects[int(rows[at])] if inside[at] else _nearest(objects, spot)
         made.append(spot.fault(int(steps["where"][spot.step]), near, inside=bool(inside[at])))
     return made
 

@@ -64,7 +64,7 @@ def operations(code: bytes, start: int, instruction_set: InstructionSet) -> list
     decoder = decoder_of(instruction_set)
     make = _thumb if instruction_set == "thumb" else _riscv
     return [
-        make(decoder, found)._replace(end=found.address + found.size) for found in decoder.disasm(code, start)
+        make(decoder, insn)._replace(end=insn.address + insn.size) for insn in decoder.disasm(code, start)
     ]
 
 
@@ -88,7 +88,7 @@ def _thumb(decoder: capstone.Cs, found: capstone.CsInsn) -> Operation:
     depends = found.cc not in always
     if name.startswith(_MEMORY):
         return _thumb_memory(decoder, found, name)._replace(conditional=depends)
-    read, written = (_plain([decoder.reg_name(item) for item in found]) for found in found.regs_access())
+    read, written = (_plain([decoder.reg_name(item) for item in regs]) for regs in found.regs_access())
     if is_branch:
         calls = name in ("bl", "blx")
         return Operation(found.address, Kind.BRANCH, (), read, by_flags=depends, calls=calls)

@@ -180,12 +180,12 @@ class Replay:
         return at
 
     def _operations(self, where: int, last: int) -> list[Operation]:
-        found = self._cache.get((where, last))
-        if found is None:
+        decoded = self._cache.get((where, last))
+        if decoded is None:
             code = self._image.bytes_at(where, last + _LONGEST)
-            found = [item for item in operations(code, where, self._set) if item.at <= where + last]
-            self._cache[where, last] = found
-        return found
+            decoded = [item for item in operations(code, where, self._set) if item.at <= where + last]
+            self._cache[where, last] = decoded
+        return decoded
 
     def _enter(self, where: int, part: int) -> None:
         """Notes calls and returns."""
@@ -365,16 +365,16 @@ class Replay:
         return in_stack or self._variables.in_memory(address) is not None
 
     def _begins(self, address: int) -> bool:
-        found = self._object(address)
-        return found is not None and found.begin == address
+        extent = self._object(address)
+        return extent is not None and extent.begin == address
 
     def _begins_array(self, address: int) -> bool:
         """True if a variable begins there that has more than one element.
 
         The pointer to a function's further arguments is made from the last named one's.
         """
-        found = self._object(address)
-        return found is not None and found.begin == address and found.end - found.begin > _BIAS
+        extent = self._object(address)
+        return extent is not None and extent.begin == address and extent.end - extent.begin > _BIAS
 
     def _object(self, address: int) -> Extent | None:
         if not self._stack.begin <= address < self._stack.end:

@@ -46,13 +46,13 @@ class Variables:
 
     @cached_property
     def _by_function(self) -> Mapping[int, Sequence[StackVariable]]:
-        found: dict[int, list[StackVariable]] = {}
+        by_function: dict[int, list[StackVariable]] = {}
         for code in self._loaded:
             for variable in stack_variables(code.program.elf):
                 function = code.program.function_at(variable.begin)
                 if function is not None:
-                    found.setdefault(function.start, []).append(variable)
-        return found
+                    by_function.setdefault(function.start, []).append(variable)
+        return by_function
 
     def in_memory(self, address: int) -> Extent | None:
         """The variable of file scope at the address."""
@@ -69,8 +69,8 @@ class Variables:
             for item in self._by_function.get(frame.function, ())
             if item.offset <= offset < item.offset + item.size and item.begin <= frame.at < item.end
         ]
-        found = min(fitting, key=lambda item: item.end - item.begin, default=None)
-        if found is None:
+        variable = min(fitting, key=lambda item: item.end - item.begin, default=None)
+        if variable is None:
             return next((area for area in frame.areas if area.begin <= address < area.end), None)
-        begin = frame.top + found.offset
-        return Extent(begin, begin + found.size, found.name)
+        begin = frame.top + variable.offset
+        return Extent(begin, begin + variable.size, variable.name)

@@ -103,8 +103,8 @@ def _mapping(decode: _Decoder) -> _Decoder:
     name = _decoder(str)
 
     def decode_all(value: object) -> dict[str, Any]:
-        found = whole(value)
-        return dict(zip(map(name, found), _each((key, decode, found[key]) for key in found), strict=True))
+        pairs = whole(value)
+        return dict(zip(map(name, pairs), _each((key, decode, pairs[key]) for key in pairs), strict=True))
 
     return decode_all
 
@@ -116,12 +116,12 @@ def _object(kind: Any) -> _Decoder:  # noqa: ANN401 - a dataclass
     required = {each.name for each in fields(kind) if _is_required(each)}
 
     def decode(value: object) -> object:
-        found = whole(value)
-        names = [name for name in decoders if name in found]
+        pairs = whole(value)
+        names = [name for name in decoders if name in pairs]
         missing = required.difference(names)
         if missing:
             raise DecodingError(f"has no key {min(missing)}")
-        values = _each((name, decoders[name], found[name]) for name in names)
+        values = _each((name, decoders[name], pairs[name]) for name in names)
         try:
             return kind(**dict(zip(names, values, strict=True)))
         except DecodingError:

@@ -98,18 +98,18 @@ def parse(text: str, command: str, *others: str) -> dict[str, Any]:
     Raises ValueError with the reason for any other text.
     """
     try:
-        found = json.loads(text)
+        parsed = json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"it is not JSON: {error}") from error
     except RecursionError as error:
         raise ValueError("it is not JSON of this program: its lists are too deep") from error
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    if not isinstance(parsed, dict) or parsed.get("format") != FORMAT:
         raise ValueError(f"`minrpc {command} --json` did not write it")
-    if found.get("version") != VERSION:
-        raise ValueError(f"it is of version {found.get('version')}, this program reads {VERSION}")
-    if found.get("command") not in (command, *others):
-        raise ValueError(f"`minrpc {found.get('command')} --json` wrote it, not `minrpc {command} --json`")
-    if found.get(CHECKSUM, "") not in ("", sealed(found)[CHECKSUM]):
+    if parsed.get("version") != VERSION:
+        raise ValueError(f"it is of version {parsed.get('version')}, this program reads {VERSION}")
+    if parsed.get("command") not in (command, *others):
+        raise ValueError(f"`minrpc {parsed.get('command')} --json` wrote it, not `minrpc {command} --json`")
+    if parsed.get(CHECKSUM, "") not in ("", sealed(parsed)[CHECKSUM]):
         step = f"take out the key {CHECKSUM} if it was edited on purpose"
         raise ValueError(f"its content is not the written content, by its checksum; {step}")
-    return found
+    return parsed

@@ -50,8 +50,8 @@ def sources_of(rtl: Rtl) -> Path:
             f"Python has no {rtl.package}, the package with the RTL", next_step=f"run `{EXTRA}`"
         )
     package = Path(spec.submodule_search_locations[0])
-    found = [path for name in ("system_verilog", "verilog") if (path := package / name).is_dir()]
-    return found[0] if found else package
+    directories = [path for name in ("system_verilog", "verilog") if (path := package / name).is_dir()]
+    return directories[0] if directories else package
 
 
 def model_of(rtl: Rtl, *, wave: bool = False) -> Path:
@@ -92,8 +92,8 @@ def _name(rtl: Rtl, root: Path, flags: Sequence[str]) -> str:
     """The name of the model in the cache: the hash of all that it is built from."""
     key = hashlib.sha256(repr((verilator_version(), flags, rtl)).encode())
     directories = [root / path for path in rtl.search]
-    found = (path for directory in directories for path in directory.iterdir())
-    files = {path for path in found if path.suffix in _LANGUAGE and path.is_file()}
+    paths = (path for directory in directories for path in directory.iterdir())
+    files = {path for path in paths if path.suffix in _LANGUAGE and path.is_file()}
     files |= {root / path.replace("{here}", str(HERE)) for path in rtl.sources}
     files |= {path for path in HERE.iterdir() if path.suffix in (".cpp", ".hpp")}
     for path in sorted(files):

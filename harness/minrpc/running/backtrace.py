@@ -92,16 +92,16 @@ def _returns(image: Image, words: Iterable[int]) -> Iterable[ReturnAddress]:
 
 def _chain(image: Image, function: CodeRange, returns: Sequence[ReturnAddress]) -> list[ReturnAddress]:
     """The calls that lead to `function`. A call through a pointer may lead to any."""
-    found: list[ReturnAddress] = []
+    chain: list[ReturnAddress] = []
     while (index := _next_of(image, function, returns)) is not None:
-        if not found or found[-1] != returns[index]:  # A recursion counts once.
-            found.append(returns[index])
-        if _is_runtime(image, found[-1].address - 1):
+        if not chain or chain[-1] != returns[index]:  # A recursion counts once.
+            chain.append(returns[index])
+        if _is_runtime(image, chain[-1].address - 1):
             break
         caller = _caller(image, returns[index])
         assert caller is not None
         function, returns = caller, returns[index + 1 :]
-    return found
+    return chain
 
 
 def _next_of(image: Image, function: CodeRange, returns: Sequence[ReturnAddress]) -> int | None:

@@ -79,32 +79,32 @@ def explain(words: LastWords, image: Image, firmware: Firmware | None, called: s
     link = [words.values[name] for name in ("lr", "ra") if words.values.get(name)]
     # A stack that ran out on a Cortex-M leaves no registers behind.
     lost = words.overflow and image.machine == "EM_ARM" and "cfsr" not in words.values
-    found = trace(image, None if lost else pc, (*([] if lost else link), *words.callers))
-    users = _users(image, found, firmware)
+    backtrace = trace(image, None if lost else pc, (*([] if lost else link), *words.callers))
+    users = _users(image, backtrace, firmware)
     if words.ended is not None:
         return _program_end(words.ended, users, firmware)
     if _has_wrong_stack_pointer(words, image):
-        return _wrong_stack_pointer(f": 0x{words.values['sp']:x}", image, found, users, firmware, called)
-    if words.overflow and found.function is not None and found.function.name == _LONGJMP:
+        return _wrong_stack_pointer(f": 0x{words.values['sp']:x}", image, backtrace, users, firmware, called)
+    if words.overflow and backtrace.function is not None and backtrace.function.name == _LONGJMP:
         # An Armv8-M core refuses to set a stack pointer below the stack's limit.
-        return _wrong_stack_pointer("", image, found, users, firmware, called)
-    turned_off = _turned_off(words, image, found)
+        return _wrong_stack_pointer("", image, backtrace, users, firmware, called)
+    turned_off = _turned_off(words, image, backtrace)
     if turned_off:
         who = f"{called or 'the function that was called'}, or a function that it called,"
         step = "put the register back before the function asks Python or returns"
         return Explanation(f"{who} {turned_off}", tuple(f"called by {line}" for line in users), step=step)
-    lost_return = None if words.overflow else _lost_return(words, image, found, pc)
+    lost_return = None if words.overflow else _lost_return(words, image, backtrace, pc)
     if lost_return is not None:
-        return _returned_nowhere(lost_return, image, found, users, called)
-    where = _where(image, found, firmware)
-    division = found.function is not None and DIVIDES_BY_ZERO.match(found.function.name)
-    if found.function is not None and _NOT_THE_USERS.match(found.function.name):
+        return _returned_nowhere(lost_return, image, backtrace, users, called)
+    where = _where(image, backtrace, firmware)
+    division = backtrace.function is not None and DIVIDES_BY_ZERO.match(backtrace.function.name)
+    if backtrace.function is not None and _NOT_THE_USERS.match(backtrace.function.name):
         where, users = (users[0], users[1:]) if users else (called if division else where, users)
     cause = "divided by zero" if division else _cause(words, image, pc)
-    own = found.own_code and not division
+    own = backtrace.own_code and not division
     if not where and not users and called:
         where = f"{called}, or in a function that it called"
-    if not where and found.by_pointer and users:
+    if not where and backtrace.by_pointer and users:
         where, users = users[0], users[1:]  # The call itself, since no function was entered.
     callers = (*(f"called by {line}" for line in users), *([OWN_CODE] if own else []))
     if words.overflow:
@@ -209,13 +209,13 @@ def hang(
 ) -> list[str]:
     """Explains the place of a device that does not answer; nothing for the runtime's own, if it `asked`."""
     link = () if registers.link is None else (registers.link,)
-    found = trace(image, registers.pc, (*link, *stack))
-    if found.function is None:
+    backtrace = trace(image, registers.pc, (*link, *stack))
+    if backtrace.function is None:
         return [f"it was at 0x{registers.pc:x}, where no function is known"]
-    users = _users(image, found, firmware)
-    if asked and found.own_code and not users:
+    users = _users(image, backtrace, firmware)
+    if asked and backtrace.own_code and not users:
         return []
-    return [f"it was in {_where(image, found, firmware)}", *(f"called by {line}" for line in users)]
+    return [f"it was in {_where(image, backtrace, firmware)}", *(f"called by {line}" for line in users)]
 
 
 def _users(image: Image, found: Backtrace, firmware: Firmware | None) -> list[str]:

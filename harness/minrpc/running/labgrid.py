@@ -118,12 +118,12 @@ def _note_of(name: str) -> str:
 def _last_change(name: str) -> str:
     """The time of the place's last change, as labgrid writes it."""
     output = _expect_client(name, "show")
-    found = re.search(r"^\s*changed: (.+)$", output, re.MULTILINE)
-    if found is None:
+    match = re.search(r"^\s*changed: (.+)$", output, re.MULTILINE)
+    if match is None:
         raise HarnessError(
             f"labgrid shows no time of change for the place {name}", details=output.splitlines()
         )
-    return found[1]
+    return match[1]
 
 
 def _serial_port(link: str, name: str, wanted: str) -> str:
@@ -137,17 +137,17 @@ def _serial_port(link: str, name: str, wanted: str) -> str:
         for item in resources
         if "NetworkSerialPort" in item
     }
-    found = {key: port for key, port in ports.items() if wanted in ("", key)}
-    if not found:
+    matching = {key: port for key, port in ports.items() if wanted in ("", key)}
+    if not matching:
         there = ", ".join(kind for item in resources for kind in item) or "no resource"
         step = f"name one of {', '.join(ports)}" if ports else f"it has {there}"
         raise ConfigurationError(f"{link}: the place has no such serial port", next_step=step)
-    if len(found) > 1:
+    if len(matching) > 1:
         raise AmbiguousBoardError(
-            f"the place {name} has {len(found)} serial ports",
-            candidates=[f"labgrid:{name}/{key}" for key in found],
+            f"the place {name} has {len(matching)} serial ports",
+            candidates=[f"labgrid:{name}/{key}" for key in matching],
         )
-    (port,) = found.values()
+    (port,) = matching.values()
     scheme = _SCHEMES.get(port.get("protocol", "rfc2217"), "rfc2217")
     return f"{scheme}://{port['host']}:{port['port']}"
 

@@ -106,12 +106,12 @@ class LastWords:
     @property
     def ended(self) -> ProgramEnd | None:
         """The end of the program by its own code; None if it crashed."""
-        found = _ENDED.fullmatch(self.text)
-        if found is None:
+        match = _ENDED.fullmatch(self.text)
+        if match is None:
             return None
-        asserted = _ASSERTED.fullmatch(found["how"])
+        asserted = _ASSERTED.fullmatch(match["how"])
         if asserted is None:
-            return ProgramEnd(found["how"])
+            return ProgramEnd(match["how"])
         return ProgramEnd(asserted["how"], asserted["function"], asserted["file"], int(asserted["line"]))
 
     @property
@@ -122,8 +122,8 @@ class LastWords:
     @property
     def stack_size(self) -> int | None:
         """Size of the overflowed stack in bytes, if the device reports it."""
-        found = _STACK.search(self.text)
-        return int(found[1]) if found else None
+        match = _STACK.search(self.text)
+        return int(match[1]) if match else None
 
     @property
     def address(self) -> int | None:
@@ -186,15 +186,15 @@ def last_words(console: str) -> LastWords | None:
     if not near or near[-1] < len(lines) - _LINES:
         return None
     index = near[-1]
-    found = _FATAL.search(lines[index])
-    assert found is not None
+    match = _FATAL.search(lines[index])
+    assert match is not None
     after = _CALLERS.search("\n".join(lines[index:]))
     # The message may be there twice: from the console, and from the link.
-    first = next(at for at in near if lines[at].endswith(found[0]))
+    first = next(at for at in near if lines[at].endswith(match[0]))
     earlier = max((at + 1 for at in near if at < first), default=0)
     return LastWords(
-        found[0],
-        {name: int(text, 0) for name, text in _VALUE.findall(found[0])},
+        match[0],
+        {name: int(text, 0) for name, text in _VALUE.findall(match[0])},
         tuple(int(word, 16) for word in after[1].split()) if after else (),
         "\n".join(lines[max(earlier, first - _DUMP_LINES) : first]),
     )
@@ -202,7 +202,7 @@ def last_words(console: str) -> LastWords | None:
 
 def place_told(console: str) -> tuple[int, tuple[int, ...]] | None:
     """The program counter and the return addresses in a program's answer; None without an answer."""
-    found = _PLACE.search(console)
-    if found is None:
+    match = _PLACE.search(console)
+    if match is None:
         return None
-    return int(found[2], 16), tuple(int(word, 16) for word in (found[1] or "").split())
+    return int(match[2], 16), tuple(int(word, 16) for word in (match[1] or "").split())

@@ -17,12 +17,12 @@ class ProcessMemory:
 
     def read(self, address: int, nbytes: int) -> bytes | None:
         """The `nbytes` bytes at `address`; None if they can't be read: it has ended, they are not mapped."""
-        found = self._read(address, nbytes)
-        if found is None:
+        content = self._read(address, nbytes)
+        if content is None:
             # A process that has executed a program again has other memory.
             self.close()
-            found = self._read(address, nbytes)
-        return found
+            content = self._read(address, nbytes)
+        return content
 
     def reader(self, address: int, nbytes: int) -> Callable[[], bytes]:
         """Reads one place: no bytes once the process has executed a program again.
@@ -43,7 +43,7 @@ class ProcessMemory:
         try:
             if self._descriptor is None:
                 self._descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-            found = os.pread(self._descriptor, nbytes, address)
+            content = os.pread(self._descriptor, nbytes, address)
         except (OSError, OverflowError):
             return None
-        return found if len(found) == nbytes else None
+        return content if len(content) == nbytes else None

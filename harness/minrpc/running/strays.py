@@ -81,17 +81,17 @@ def _addresses(line: str) -> list[str]:
 
 def _told(line: str, bases: Callable[[], dict[str, list[int]]]) -> str:
     """The access in a line of the log, in words; "" for other lines."""
-    if found := _UNASSIGNED.fullmatch(line):
-        offset = int(found["offset"], 16)
-        return "" if offset in _ITM else f"C {_VERBS[found['kind'].lower()]} 0x{_PPB + offset:x}"
-    if found := _INVALID.fullmatch(line):
-        return f"C {_VERBS[found['kind']]} {_bytes(found['size'])} at 0x{found['address'].lower()}"
-    if found := _UNIMPLEMENTED.fullmatch(line):
-        offset, value = int(found["offset"], 16), found["value"]
-        places = [f"0x{base + offset:x}" for base in bases().get(found["region"], [])]
-        at = " or ".join(places) or f"offset 0x{offset:x} of {found['region']}"
-        what = f"0x{int(value, 16):x} to" if value else f"{_bytes(found['size'])} at"
-        return f"C {_VERBS[found['kind']]} {what} {at}"
+    if match := _UNASSIGNED.fullmatch(line):
+        offset = int(match["offset"], 16)
+        return "" if offset in _ITM else f"C {_VERBS[match['kind'].lower()]} 0x{_PPB + offset:x}"
+    if match := _INVALID.fullmatch(line):
+        return f"C {_VERBS[match['kind']]} {_bytes(match['size'])} at 0x{match['address'].lower()}"
+    if match := _UNIMPLEMENTED.fullmatch(line):
+        offset, value = int(match["offset"], 16), match["value"]
+        places = [f"0x{base + offset:x}" for base in bases().get(match["region"], [])]
+        at = " or ".join(places) or f"offset 0x{offset:x} of {match['region']}"
+        what = f"0x{int(value, 16):x} to" if value else f"{_bytes(match['size'])} at"
+        return f"C {_VERBS[match['kind']]} {what} {at}"
     return f"C accessed an undefined register ({line.strip()})" if _UNDEFINED.match(line) else ""
 
 
@@ -102,9 +102,9 @@ def _bytes(size: str) -> str:
 def _bases(regions: str) -> dict[str, list[int]]:
     """The addresses at which regions of a name begin."""
     bases: dict[str, list[int]] = {}
-    for found in filter(None, map(_REGION.fullmatch, regions.splitlines())):
-        known = bases.setdefault(found["region"].strip(), [])
-        base = int(found["base"], 16)
+    for match in filter(None, map(_REGION.fullmatch, regions.splitlines())):
+        known = bases.setdefault(match["region"].strip(), [])
+        base = int(match["base"], 16)
         if base not in known:
             known.append(base)
     return bases

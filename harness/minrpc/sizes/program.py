@@ -227,17 +227,17 @@ def _written(elf: Elf) -> Iterator[_Place]:
 
 def _symbols(elf: Elf) -> list[SizedSymbol]:
     """The symbols; of several at an address the largest. A linker script's symbols have no type and size."""
-    found: dict[int, SizedSymbol] = {}
+    largest: dict[int, SizedSymbol] = {}
     for symbol in elf.symbols:
         kind, size = symbol.kind, symbol.size
         claims = kind in _TYPES or (kind == NO_TYPE and size)
         if not claims or not symbol.placed or (kind == OBJECT and not size):
             continue
         new = SizedSymbol(elf.start_of(symbol), size, symbol.name)
-        before = found.get(new.start)
+        before = largest.get(new.start)
         if before is None or (-new.size, new.name) < (-before.size, before.name):
-            found[new.start] = new
-    return [found[start] for start in sorted(found)]
+            largest[new.start] = new
+    return [largest[start] for start in sorted(largest)]
 
 
 def _pieces_of(

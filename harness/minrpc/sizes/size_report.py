@@ -46,10 +46,10 @@ class _Node:
         self.children.setdefault(name, _Node(name, identifier)).add(rest, piece)
 
     def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"name": self.name, "size": self.size, "identifier": self.identifier}
+        entry: dict[str, Any] = {"name": self.name, "size": self.size, "identifier": self.identifier}
         if self.piece is not None:
-            found |= {"address": self.piece.address, "section": self.piece.section}
+            entry |= {"address": self.piece.address, "section": self.piece.section}
         if self.children:
             largest = sorted(self.children.values(), key=lambda child: (-child.size, child.name))
-            found["children"] = [child.to_json() for child in largest]
-        return found
+            entry["children"] = [child.to_json() for child in largest]
+        return entry

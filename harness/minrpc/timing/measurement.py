@@ -90,8 +90,8 @@ class Overhead:
 
     def with_counters(self, no_calls: Sequence[Sample], empty_calls: Sequence[Sample]) -> Self:
         """The overhead with that of the samples' counters, by the same rule; of a peak, an empty call's."""
-        found = {name: _counter_overhead(name, no_calls, empty_calls) for name in empty_calls[0].columns}
-        return replace(self, counters=found)
+        counters = {name: _counter_overhead(name, no_calls, empty_calls) for name in empty_calls[0].columns}
+        return replace(self, counters=counters)
 
     def of(self, sample: Sample, counter: str = "") -> float:
         """The overhead within `sample`, per call, in ticks, or of a counter in its unit."""

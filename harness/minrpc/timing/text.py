@@ -108,12 +108,12 @@ def _repeats(measurement: Measurement) -> str:
 
 
 def _outliers(measurement: Measurement) -> str:
-    found = measurement.summary.outliers
-    if not found:
+    outliers = measurement.summary.outliers
+    if not outliers:
         return "none"
-    named = [f"repeat {index + 1}: {count(measurement.summarized[index], 3)} ticks" for index in found[:4]]
-    more = f" and {len(found) - 4} more" if len(found) > 4 else ""
-    return f"{len(found)}, kept ({'; '.join(named)}{more})"
+    named = [f"repeat {index + 1}: {count(measurement.summarized[index], 3)} ticks" for index in outliers[:4]]
+    more = f" and {len(outliers) - 4} more" if len(outliers) > 4 else ""
+    return f"{len(outliers)}, kept ({'; '.join(named)}{more})"
 
 
 def _drift(measurement: Measurement) -> str:

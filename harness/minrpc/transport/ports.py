@@ -39,12 +39,12 @@ def _grep(query: str, ports: Sequence[ListPortInfo]) -> str:
     pattern, *options = query.split("&")
     number = next((option.removeprefix("n=") for option in options if option.startswith("n=")), "")
     try:
-        found = [port for port in sorted(ports) if any(re.search(pattern, text, re.I) for text in port)]
+        matching = [port for port in sorted(ports) if any(re.search(pattern, text, re.I) for text in port)]
     except re.error as error:
         raise ConfigurationError(f"{_HWGREP}{query} is no regular expression: {error}") from error
-    if number.isdigit() and 0 < int(number) <= len(found):
-        found = [found[int(number) - 1]]
-    return _only(found, ports, f"{_HWGREP}{query}")
+    if number.isdigit() and 0 < int(number) <= len(matching):
+        matching = [matching[int(number) - 1]]
+    return _only(matching, ports, f"{_HWGREP}{query}")
 
 
 def choose(wanted: str, ports: Sequence[ListPortInfo]) -> str:

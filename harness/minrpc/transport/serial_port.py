@@ -47,15 +47,15 @@ def processes_with_open(path: str | Path) -> list[str]:
 
 
 def _open_files(pid: int) -> set[str]:
-    found = set()
+    files = set()
     try:
         with os.scandir(f"/proc/{pid}/fd") as entries:
             for entry in entries:
-                found.add(os.readlink(entry.path))
+                files.add(os.readlink(entry.path))
     except OSError:
         # The process ended, closed the file in the meantime, or is another user's: it has no name to show.
-        return found
-    return found
+        return files
+    return files
 
 
 def _process_name(pid: int) -> str:

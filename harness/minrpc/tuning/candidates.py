@@ -70,10 +70,10 @@ class Space:
         if not self.where:
             return range(len(self))
         holds = condition(self.where, self.params)
-        found = [candidate.number for candidate in self if holds(dict(candidate.defines))]
-        if not found:
+        numbers = [candidate.number for candidate in self if holds(dict(candidate.defines))]
+        if not numbers:
             raise ConfigurationError(f"--where {self.where}: no candidate is left", next_step="widen it")
-        return found
+        return numbers
 
     def __len__(self) -> int:
         return math.prod(map(len, self.params.values())) * len(self.flags)
@@ -163,13 +163,13 @@ def parse_param(text: str, option: str = "--param") -> tuple[str, list[str]]:
         first, last, step = int(numbers[1]), int(numbers[2]), int(numbers[3] or 1)
         if step < 1 or last < first:
             raise ConfigurationError(f"{option} {text}: an empty range", next_step="e.g. BLOCK=16:128:16")
-        found = range(first, last + 1, step)
-        if len(found) > _VALUES_MOST:
+        span = range(first, last + 1, step)
+        if len(span) > _VALUES_MOST:
             raise ConfigurationError(
-                f"{option} {text}: {len(found):,} values, of {_VALUES_MOST:,} at the most",
+                f"{option} {text}: {len(span):,} values, of {_VALUES_MOST:,} at the most",
                 next_step="take a larger step",
             )
-        return name, [str(number) for number in found]
+        return name, [str(number) for number in span]
     return name, list(dict.fromkeys(value.strip() for value in values.split(",")))
 
 

@@ -72,7 +72,7 @@ class ResultsFile:
             return
 
     def _parsed(self, text: bytes, space: Space) -> list[CandidateResult]:
-        found: dict[int, CandidateResult] = {}
+        results: dict[int, CandidateResult] = {}
         for number, content in enumerate(text.splitlines(), 1):
             where = f"{self._path}, line {number}"
             line = _line(where, content)
@@ -86,8 +86,8 @@ class ResultsFile:
                 ) from error
             self._require_identity(where, line[_IDENTITY])
             _require_candidate(where, result, space)
-            found[result.candidate.number] = result
-        return list(found.values())
+            results[result.candidate.number] = result
+        return list(results.values())
 
     def _require_identity(self, where: str, given: Mapping[str, str]) -> None:
         differing = [name for name, value in self._identity.items() if given.get(name) != value]

@@ -53,10 +53,10 @@ class Study:
         columns = {
             name: np.array([row.get(name, lacking[name]) for row in self.rows]) for name in self.columns
         }
-        found = np.empty(len(self.rows), [(name, values.dtype) for name, values in columns.items()])
+        array = np.empty(len(self.rows), [(name, values.dtype) for name, values in columns.items()])
         for name, values in columns.items():
-            found[name] = values
-        return found
+            array[name] = values
+        return array
 
     def csv(self) -> str:
         """The table as CSV with a line of names."""
@@ -142,13 +142,13 @@ def study(
     targets = [named if isinstance(named, Target) else Target.named(named) for named in platforms]
     for target in targets:
         try:
-            found = _measured(kernels, Space(macros, flags), over, build(target), jobs)
+            target_rows = _measured(kernels, Space(macros, flags), over, build(target), jobs)
         except HarnessError as error:
             failures.append(error)
-            found = _failed(varied, made, over, error)
-        rows += [{"platform": target.name, **row} for row in found]
+            target_rows = _failed(varied, made, over, error)
+        rows += [{"platform": target.name, **row} for row in target_rows]
         core, _ = core_or_reason(target.platform)
-        if core and any("cycles" in row for row in found):
+        if core and any("cycles" in row for row in target_rows):
             estimates[target.name] = core.about
     if len(failures) == len(targets) > 0:
         raise failures[0]

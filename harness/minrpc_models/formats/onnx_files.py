@@ -111,19 +111,19 @@ def _extents(given: Mapping[str, ValueInfoProto], shapes: Shapes) -> dict[str, i
         if extent.dim_param
     }
     batches = [item.type.tensor_type.shape.dim[:1] for item in given.values()]
-    found = {extent.dim_param: 1 for first in batches for extent in first if extent.dim_param}
+    extents = {extent.dim_param: 1 for first in batches for extent in first if extent.dim_param}
     for name, shape in shapes.items():
         if name not in given and name in named and len(shape) == 1:
-            found[name] = shape[0]
+            extents[name] = shape[0]
             continue
         dimensions = _input(given, name, "--shape").type.tensor_type.shape.dim
         if len(dimensions) == len(shape):
-            found |= {
+            extents |= {
                 extent.dim_param: size
                 for extent, size in zip(dimensions, shape, strict=True)
                 if extent.dim_param
             }
-    return found
+    return extents
 
 
 def _fix(item: ValueInfoProto, shape: Sequence[int] | None, extents: Mapping[str, int]) -> None:
@@ -180,11 +180,11 @@ def prepared(model: ModelProto) -> tuple[ModelProto, str]:
     Raises ModelError for a layer that can't be rewritten, ConfigurationError if the cache can't be written.
     """
     model, why = folded(with_branches(model))
-    found = {node.op_type for node in model.graph.node} & set(REWRITTEN)
-    if not found:
+    operators = {node.op_type for node in model.graph.node} & set(REWRITTEN)
+    if not operators:
         return model, why
     model = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    if Graph(model).opset < _LEAST_OPSET and found - {"PRelu", "Slice"}:
+    if Graph(model).opset < _LEAST_OPSET and operators - {"PRelu", "Slice"}:
         model, why = folded(onnx.version_converter.convert_version(model, 13))
         model = onnx.shape_inference.infer_shapes(model)
     Graph(model).rewrite(REWRITTEN)

@@ -87,13 +87,13 @@ class Graph:
     @property
     def opset(self) -> int:
         """The version of ONNX's own operators."""
-        found = [item.version for item in self.model.opset_import if item.domain in ("", "ai.onnx")]
-        return min(found, default=1)
+        versions = [item.version for item in self.model.opset_import if item.domain in ("", "ai.onnx")]
+        return min(versions, default=1)
 
     def value(self, name: str) -> npt.NDArray[Any] | None:
         """The elements of a constant; None for a tensor that is computed."""
-        found = self._constants.get(name)
-        return None if found is None else numpy_helper.to_array(found)
+        constant = self._constants.get(name)
+        return None if constant is None else numpy_helper.to_array(constant)
 
     def shape(self, name: str) -> tuple[int, ...]:
         """The shape of a tensor. Raises ModelError if it is not known."""
@@ -128,8 +128,8 @@ def known(extent: Any) -> bool:  # noqa: ANN401 - a message of protobuf
 
 def attributes(node: NodeProto) -> dict[str, Any]:
     """The attributes of a node by name; strings are text."""
-    found = {item.name: helper.get_attribute_value(item) for item in node.attribute}
-    return {name: _text(value) for name, value in found.items()}
+    by_name = {item.name: helper.get_attribute_value(item) for item in node.attribute}
+    return {name: _text(value) for name, value in by_name.items()}
 
 
 def _text(value: Any) -> Any:  # noqa: ANN401

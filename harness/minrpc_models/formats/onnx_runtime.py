@@ -80,7 +80,7 @@ def _session(model: ModelProto, options: Any) -> Any:  # noqa: ANN401 - onnxrunt
 def _labels(node: NodeProto) -> Sequence[Any]:
     """The labels of a ZipMap, in the order of its input; empty for another operator."""
     lists = (item.ints or [text.decode() for text in item.strings] for item in node.attribute)
-    return next((list(found) for found in lists if found), []) if node.op_type == "ZipMap" else []
+    return next((list(labels) for labels in lists if labels), []) if node.op_type == "ZipMap" else []
 
 
 def _array(output: Any, labels: Sequence[Any]) -> Any:  # noqa: ANN401

@@ -74,12 +74,12 @@ def _split(graph: Graph, node: NodeProto) -> None:
 
 
 def _elements(graph: Graph, node: NodeProto) -> list[str]:
-    found = graph.sequences.get(node.input[0])
-    if found is None:
+    elements = graph.sequences.get(node.input[0])
+    if elements is None:
         raise ModelError(
             f"the operator {node.op_type} {node.name} takes a sequence that depends on the model's inputs"
         )
-    return found
+    return elements
 
 
 def _position(graph: Graph, node: NodeProto, number: int, count: int, end: int | None = None) -> int:

@@ -90,13 +90,13 @@ class Trees:
 
 def _comparison(node: NodeProto, given: Mapping[str, Any]) -> str:
     modes = set(given["nodes_modes"]) - {"LEAF"}
-    found = {_MODES[mode][0] for mode in modes if mode in _MODES}
-    if modes - set(_MODES) or len(found) > 1 or any(given.get("nodes_missing_value_tracks_true", ())):
+    comparisons = {_MODES[mode][0] for mode in modes if mode in _MODES}
+    if modes - set(_MODES) or len(comparisons) > 1 or any(given.get("nodes_missing_value_tracks_true", ())):
         raise ModelError(
             f"{node.op_type} {node.name} has several comparisons, or a branch for missing values: "
             f"{', '.join(sorted(modes))}"
         )
-    return found.pop() if found else "LessOrEqual"
+    return comparisons.pop() if comparisons else "LessOrEqual"
 
 
 def _depth(roots: Ints, left: npt.NDArray[Any], right: npt.NDArray[Any]) -> int:

@@ -155,7 +155,7 @@ def _handle(operator: Any) -> str:  # noqa: ANN401
 
 def _first_values(model: Any) -> dict[str, npt.NDArray[Any]]:  # noqa: ANN401
     """The constants that subgraphs for the start assign."""
-    found = {}
+    constants = {}
     for number in range(1, model.SubgraphsLength()):
         graph = model.Subgraphs(number)
         for operator, name, handle in _operators(model, graph):
@@ -163,8 +163,8 @@ def _first_values(model: Any) -> dict[str, npt.NDArray[Any]]:  # noqa: ANN401
                 tensor = graph.Tensors(operator.Inputs(1))
                 data = model.Buffers(tensor.Buffer()).DataAsNumpy()
                 if not isinstance(data, int) and tensor.Type() in _TYPES:
-                    found[handle] = np.frombuffer(data.tobytes(), _TYPES[tensor.Type()])
-    return found
+                    constants[handle] = np.frombuffer(data.tobytes(), _TYPES[tensor.Type()])
+    return constants
 
 
 def _uniform(handle: str, values: npt.NDArray[Any] | None) -> int | float:
