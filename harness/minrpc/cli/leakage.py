@@ -94,7 +94,7 @@ def _shown(function: Any, running: RunningDevice, found: Leakage) -> dict[str, o
     print(f"  {found.traces:,} traces of {len(found.t):,} cycles, simulated: changed register bits, no noise")
     largest = abs(float(found.t[found.worst]))
     where = running.place_of(int(found.pc[found.worst]))
-    verdict = "no leak: the threshold is" if found else "a leak: the threshold is"
+    verdict = f"{'a' if lines else 'no'} leak: the threshold is"
     print(f"  largest |t| {largest:.1f}, in {where}; {verdict} {THRESHOLD}")
     for place, t in sorted(lines.items(), key=lambda item: -item[1]):
         print(f"  |t| {t:6.1f}  {place}")

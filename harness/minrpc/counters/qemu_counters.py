@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -365,9 +366,9 @@ class QemuCounters(PluginMemory):
         Timed batches only. The difference to `in_windows` is the number of times a branch was not taken.
         """
         blocks = self._used_blocks()
-        by_address: dict[int, int] = {}
+        by_address: Counter[int] = Counter()
         for address, jumps in blocks[["last", "jumps_in_windows"]][blocks["jumps_in_windows"] > 0].tolist():
-            by_address[address] = by_address.get(address, 0) + jumps
+            by_address[address] += jumps
         return by_address
 
     def executed_by_code(self) -> list[tuple[LoadedCode | None, dict[int, int | None]]]:
@@ -409,10 +410,9 @@ class QemuCounters(PluginMemory):
         """
         times = self._edge_times()
         model = self._learned()
-        by_address = model.by_address(times)
+        by_address = Counter(model.by_address(times))
         for _, extra in self._by_code(self._extra_cycles):
-            for address, cycles in extra.items():
-                by_address[address] = by_address.get(address, 0) + cycles
+            by_address.update(extra)
         spread = model.spread(times) + int(self._control["extra_spread"])
         return Counts(by_address, int(self._extra_cycles[_ELSEWHERE])), spread
 
@@ -650,10 +650,9 @@ class QemuCounters(PluginMemory):
 
     def _counts(self, runs: str, parts: npt.NDArray[np.uint64]) -> Counts:
         executed = self._executed(runs, parts)
-        by_address: dict[int, int] = {}
+        by_address: Counter[int] = Counter()
         for _, counts in self._by_code(executed):
-            for address, count in counts.items():
-                by_address[address] = by_address.get(address, 0) + count
+            by_address.update(counts)
         return Counts(by_address, int(executed[_ELSEWHERE]))
 
     def _by_code(self, executed: npt.NDArray[Any]) -> list[tuple[LoadedCode | None, dict[int, int]]]:

@@ -114,8 +114,10 @@ def _stored(recipe: Recipe, name: str) -> StoredBuild | None:
         return None
     sizes = dict(_sizes(directory)) if about.get("sizes") else {}
     whole = all(sizes.get(directory / file) == size for file, size in about.get("sizes", {}).items())
+    if not whole or about.get("name") != name:
+        return None
     mark_used(directory)
-    return StoredBuild(directory, name, about) if whole and about.get("name") == name else None
+    return StoredBuild(directory, name, about)
 
 
 def _sizes(directory: Path) -> Iterator[tuple[Path, int]]:

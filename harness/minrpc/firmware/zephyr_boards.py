@@ -418,12 +418,7 @@ def _is_rv32(tree: Tree) -> bool:
 
 
 def _clock(tree: Tree) -> str:
-    compatibles = {
-        name
-        for node in tree.node_iter()
-        if "compatible" in node.props
-        for name in node.props["compatible"].to_strings()
-    }
+    compatibles = {name for node in tree.node_iter() for name in _compatibles(node)}
     # Before Zephyr 4 each vendor's machine timer has a name: "andestech,machine-timer".
     other = "mtime" if any(name.endswith("machine-timer") for name in compatibles) else ""
     return next((clock for compatible, clock in _CLOCKS if compatible in compatibles), other)

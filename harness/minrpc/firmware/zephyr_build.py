@@ -12,7 +12,7 @@ from typing import Final
 from minrpc.errors import ConfigurationError
 from minrpc.firmware.firmware import Firmware
 from minrpc.firmware.inputs import ninja
-from minrpc.firmware.recipes import configured_shift
+from minrpc.firmware.recipes import configured_shift, files_in
 from minrpc.firmware.zephyr_boards import BuiltTree, read_built_tree
 from minrpc.targets import Platform, Target
 from minrpc.targets.qemu_command import find_qemu, without_wired
@@ -54,7 +54,8 @@ def firmware_in(target: Target, build_dir: Path) -> Firmware:
         raise ConfigurationError(
             f"the firmware in {build_dir} does not start MinRPC's server", next_step=step
         )
-    if qemu_argv and not all(path.exists() for path in _images(qemu_argv, build_dir)):
+    # Twister's own run would make the pipes and files that are wired.
+    if not all(path.exists() for path in files_in(without_wired(qemu_argv), build_dir)):
         ninja(build_dir, "qemu_kernel_target")
     program = Path(qemu_argv[0]).name if qemu_argv else ""
     platform = replace(platform, starts=starts, elf=elf, qemu=program)
@@ -108,12 +109,6 @@ def _wired(platform: Platform, tree: BuiltTree, config: str) -> Platform:
         # The simulator's option for the terminal of a UART is named after its node.
         arguments=(f"--{tree.link.path.rpartition('/')[2]}_port={{path}}",),
     )
-
-
-def _images(argv: list[str], build_dir: Path) -> list[Path]:
-    """The images that QEMU loads, without the pipes and files that twister's own run would make."""
-    paths = re.findall(re.escape(str(build_dir)) + r"/[^\s,]+", "\n".join(without_wired(argv)))
-    return [Path(path) for path in paths]
 
 
 def _read(build_dir: Path, name: str) -> str:

@@ -127,20 +127,10 @@ class Toolset:
         """The archives that `library_options` names."""
         options = self.library_options()
         places = [Path(option[2:]) for option in options if option.startswith("-L")]
-        named = [option for option in options if option.startswith("-l")]
-        archives = (
-            next(
-                (
-                    place / f"lib{option[2:]}.a"
-                    for place in places
-                    if (place / f"lib{option[2:]}.a").is_file()
-                ),
-                None,
-            )
-            for option in named
-        )
         paths = [Path(option) for option in options if not option.startswith("-")]
-        return [*paths, *(path for path in archives if path is not None)]
+        for name in (f"lib{option[2:]}.a" for option in options if option.startswith("-l")):
+            paths += [place / name for place in places if (place / name).is_file()][:1]
+        return paths
 
 
 def alignment_limits(machine: str) -> AlignmentLimits:

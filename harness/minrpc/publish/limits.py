@@ -50,7 +50,7 @@ def broken_limits(
                     measured = record.measurement
                     estimated = limit.function and limit.what == "cycles" and "cycles" in measured.counters
                     broken.append(Broken(limit, subject, old, new, measured.estimate if estimated else ""))
-                seen.add(subject)
+                    seen.add(subject)
     return broken
 
 

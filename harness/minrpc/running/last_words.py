@@ -182,16 +182,15 @@ class LastWords:
 def last_words(console: str) -> LastWords | None:
     """The last words of a crash near the end of the device's output; None if there was no crash."""
     lines = console.splitlines()
-    near = [index for index, line in enumerate(lines) if _FATAL.search(line)]
-    if not near or near[-1] < len(lines) - _LINES:
+    matches = {index: match for index, line in enumerate(lines) if (match := _FATAL.search(line))}
+    index = max(matches, default=-1)
+    if index < max(0, len(lines) - _LINES):
         return None
-    index = near[-1]
-    match = _FATAL.search(lines[index])
-    assert match is not None
+    match = matches[index]
     after = _CALLERS.search("\n".join(lines[index:]))
     # The message may be there twice: from the console, and from the link.
-    first = next(at for at in near if lines[at].endswith(match[0]))
-    earlier = max((at + 1 for at in near if at < first), default=0)
+    first = next(at for at in matches if lines[at].endswith(match[0]))
+    earlier = max((at + 1 for at in matches if at < first), default=0)
     return LastWords(
         match[0],
         {name: int(text, 0) for name, text in _VALUE.findall(match[0])},

@@ -100,6 +100,12 @@ def test_growth_is_judged_against_the_base() -> None:
     assert broken_limits(limits(add={"ticks": "+0%"}), [slower]) == []
 
 
+def test_a_second_record_of_a_call_is_judged_too() -> None:
+    given = limits(add={"loads": 15})
+    runs = [counted([1000], loads=loads) for loads in (100, 200, 300)]
+    assert [broken.head for broken in broken_limits(given, runs)] == [20]
+
+
 def test_limits_that_nothing_was_held_against_are_told() -> None:
     given = limits(flash=1, ad={"time": "1 us"}, add={"tim": "+2%", "ticks": "+2%"}, posix={"ram": 1})
     idle = [idle_limit.key for idle_limit in idle_limits(given, [counted([1000])])]
