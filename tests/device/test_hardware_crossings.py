@@ -44,6 +44,8 @@ int noted;
 void notes(void) { noted = hal_note((int)OTHER->SR); }
 int plain(int n) { int sum = 0; for (int i = 0; i < n; i++) { sum += i ^ noted; } return sum; }
 void crashes_in_isr(void) { __builtin_trap(); }
+int hal_start(PLAIN *registers);
+int starts(void) { return hal_start(OTHER); }
 int waits(void) { while (OTHER->SR == 0) { } return (int)OTHER->DR; }
 """
 Load = Callable[..., Any]
@@ -75,6 +77,20 @@ def test_a_fake_in_an_interrupt(crossed: CFunctions) -> None:
         fakes(crossed).hal_note.answer = lambda value: value
         interrupt(crossed.notes)
         assert variables(crossed).noted == 5
+
+
+def test_a_fake_gets_a_pointer_to_registers(crossed: CFunctions) -> None:
+    """It reads and changes them, without an access of C."""
+
+    def start(given: Any) -> int:  # noqa: ANN401 - a struct
+        given.DR = given.SR + 1
+        return 5
+
+    with registers(crossed, OTHER, "PLAIN") as plain:
+        plain.SR.value = 7
+        assert crossed.starts() == 0
+        fakes(crossed).hal_start.answer = start
+        assert (crossed.starts(), plain.DR.value, plain.accesses) == (5, 8, [])
 
 
 def test_two_libraries(crossed: CFunctions, load: Load) -> None:

@@ -123,6 +123,25 @@ def test_a_word_at_an_address_is_one_access(driver: CFunctions) -> None:
         assert [str(access) for access in usart.accesses] == ["read SR 0x5", "write DR 0x7"]
 
 
+def test_a_model_reads_and_writes_registers_by_their_addresses(driver: CFunctions) -> None:
+    """Python has them: the device is not asked, and C has made no access."""
+
+    class Usart:
+        def read_SR(self) -> int:  # noqa: N802 - the register's name
+            minrpc.write(driver, BASE + 8, b"\3\4")
+            return int.from_bytes(bytes(minrpc.read(driver, BASE + 4, 4)), "little")
+
+    with registers(driver, BASE, USART, model=Usart()) as usart:
+        usart.DR.value = 0x12345678
+        assert driver.poll(1) == 0x12345678
+        assert (usart.BRR.value, [access.name for access in usart.accesses]) == (0x403, ["SR"])
+        usart.SR.reads = lambda: len(minrpc.read(driver, BASE + usart.size - 2, 4))
+        with pytest.raises(RegisterError, match=r"Python accesses 4 bytes at 0x4001383e: .* has some only"):
+            driver.poll(1)
+        usart.SR.reads = [2]
+        assert driver.poll(1) == 2
+
+
 def test_an_svd_file_describes_the_registers(driver: CFunctions) -> None:
     pytest.importorskip("svd2py")
     with registers(driver, "USART1", svd=DRIVER.with_name("chip.svd")) as usart:
