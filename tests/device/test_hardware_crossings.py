@@ -44,6 +44,7 @@ int noted;
 void notes(void) { noted = hal_note((int)OTHER->SR); }
 int plain(int n) { int sum = 0; for (int i = 0; i < n; i++) { sum += i ^ noted; } return sum; }
 void crashes_in_isr(void) { __builtin_trap(); }
+void crossed_isr(void) { noted = 0; }
 int hal_start(PLAIN *registers);
 int starts(void) { return hal_start(OTHER); }
 int waits(void) { while (OTHER->SR == 0) { } return (int)OTHER->DR; }
@@ -103,6 +104,15 @@ def test_two_libraries(crossed: CFunctions, load: Load) -> None:
         deeper = iter([True, False])
         plain.on_read("DR", lambda: driver.poll(1) if next(deeper) else 1)
         assert driver.poll(1) == 2 * 0x80 + 1  # four accesses wait
+        plain.DR.reads, plain.DR.value = None, 3
+
+        def raises(value: int) -> int:
+            usart.interrupt(crossed.notes)
+            return value
+
+        usart.on_read("SR", lambda: raises(crossed.waits()))
+        assert driver.poll(1) == 3
+        assert fakes(crossed).hal_note.calls == [(1,)]
         assert {access.line.partition(":")[0] for access in plain.accesses} == {"crossed.c"}
         assert {access.line.partition(":")[0] for access in usart.accesses} == {"registers.c"}
 
@@ -123,6 +133,15 @@ def test_a_sweep_with_registers_over_a_link_that_loses_bytes(crossed: CFunctions
             assert [access.name for access in usart.accesses] == ["SR", "CR1", "CR1"]
         assert 2 <= broken <= 4
     assert any(transport.counts.values())
+
+
+def test_sweeps_of_two_libraries(crossed: CFunctions, load: Load) -> None:
+    """Each leaves its library's code as it was."""
+    driver = CFunctions(load(INTERRUPTS, flags=["-O2"]))
+    for _ in range(2):
+        assert len([at() for at in interruptions(driver.get, handler=driver.rx_isr)]) > 4
+        assert len([at(2) for at in interruptions(crossed.plain, handler=crossed.crossed_isr)]) > 8
+        assert (driver.get(), crossed.plain(2)) == (42, 1)
 
 
 def test_a_measurement(crossed: CFunctions) -> None:
