@@ -196,6 +196,13 @@ def test_interrupts_that_are_off_come_later(driver: CFunctions) -> None:
     )
 
 
+def test_an_exclusive_access_is_not_parted(driver: CFunctions) -> None:
+    """Its end would fail again and again."""
+    state = variables(driver)
+    sweep = interruptions(driver.count_exclusively.with_timeout(5), handler=driver.rx_isr)
+    sweep.require(lambda: state.count == 3, prepare=lambda: reset(driver))
+
+
 def test_a_handler_asks_for_its_registers(driver: CFunctions) -> None:
     """The model's interrupt stays raised while a byte can be sent, as a UART's does."""
     sent: list[int] = []

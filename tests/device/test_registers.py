@@ -15,6 +15,7 @@ from minrpc import (
     CFunctions,
     Device,
     EmulatorExitedError,
+    HarnessError,
     RegisterError,
     RunningDevice,
     SessionTerminatedError,
@@ -275,6 +276,13 @@ def test_a_crash_is_told_and_the_next_call_works(
     with registers(lib, BASE, USART) as usart:
         usart.SR.value = 2
         assert lib.poll(2) == 4
+
+
+def test_behind_the_block_the_machine_answers(driver: CFunctions) -> None:
+    """It has no device there."""
+    with pytest.raises(HarnessError) as told:
+        driver.poll(1)
+    assert "no model covers it" not in str(told.value)
 
 
 def test_a_killed_client_leaves_no_trap(driver: CFunctions, device: Device) -> None:

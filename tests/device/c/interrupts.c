@@ -99,6 +99,15 @@ int get(void)
 	return c;
 }
 
+void count_exclusively(void)
+{
+	uint32_t seen = count;
+
+	while (!__atomic_compare_exchange_n(&count, &seen, seen + 1, 0, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST)) {
+	}
+}
+
 int get_mended(void)
 {
 	int c = -1;
