@@ -108,9 +108,13 @@ def arm_case(random: Random, features: str) -> Case:
             store = end.replace(" ", f" r{three}, ", 1)
             return Case(f"ldrex{end}\n add r{one}, r{two}\n strex{store}", base)
         case "if":
-            condition = random.choice(("eq", "ne", "cs", "mi", "vc", "gt"))
+            condition, other = random.choice((("eq", "ne"), ("cs", "cc"), ("vc", "vs"), ("gt", "le")))[
+                :: random.choice((1, -1))
+            ]
             found = plain(random, base, condition)
-            return found._replace(text=f"it {condition}\n {found.text}")
+            letter, then = random.choice((("t", condition), ("e", other)))
+            behind = f"add{then} r{one}, r{one}, #3"
+            return found._replace(text=f"it{letter} {condition}\n {found.text}\n {behind}")
         case "vfp":
             name = random.choice((f"s{random.randrange(32)}", f"d{random.randrange(16)}"))
             return Case(f"{random.choice(('vldr', 'vstr'))} {name}, [r{base}, #{step}]", base)

@@ -44,6 +44,9 @@ int noted;
 void notes(void) { noted = hal_note((int)OTHER->SR); }
 int plain(int n) { int sum = 0; for (int i = 0; i < n; i++) { sum += i ^ noted; } return sum; }
 void crashes_in_isr(void) { __builtin_trap(); }
+void crossed_isr(void) { noted = 0; }
+int hal_start(PLAIN *registers);
+int starts(void) { return hal_start(OTHER); }
 int waits(void) { while (OTHER->SR == 0) { } return (int)OTHER->DR; }
 """
 Load = Callable[..., Any]
@@ -77,6 +80,20 @@ def test_a_fake_in_an_interrupt(crossed: CFunctions) -> None:
         assert variables(crossed).noted == 5
 
 
+def test_a_fake_gets_a_pointer_to_registers(crossed: CFunctions) -> None:
+    """It reads and changes them, without an access of C."""
+
+    def start(given: Any) -> int:  # noqa: ANN401 - a struct
+        given.DR = given.SR + 1
+        return 5
+
+    with registers(crossed, OTHER, "PLAIN") as plain:
+        plain.SR.value = 7
+        assert crossed.starts() == 0
+        fakes(crossed).hal_start.answer = start
+        assert (crossed.starts(), plain.DR.value, plain.accesses) == (5, 8, [])
+
+
 def test_two_libraries(crossed: CFunctions, load: Load) -> None:
     """A model of one library calls the other, whose accesses have its own lines."""
     driver = CFunctions(load(REGISTERS))
@@ -87,6 +104,15 @@ def test_two_libraries(crossed: CFunctions, load: Load) -> None:
         deeper = iter([True, False])
         plain.on_read("DR", lambda: driver.poll(1) if next(deeper) else 1)
         assert driver.poll(1) == 2 * 0x80 + 1  # four accesses wait
+        plain.DR.reads, plain.DR.value = None, 3
+
+        def raises(value: int) -> int:
+            usart.interrupt(crossed.notes)
+            return value
+
+        usart.on_read("SR", lambda: raises(crossed.waits()))
+        assert driver.poll(1) == 3
+        assert fakes(crossed).hal_note.calls == [(1,)]
         assert {access.line.partition(":")[0] for access in plain.accesses} == {"crossed.c"}
         assert {access.line.partition(":")[0] for access in usart.accesses} == {"registers.c"}
 
@@ -107,6 +133,15 @@ def test_a_sweep_with_registers_over_a_link_that_loses_bytes(crossed: CFunctions
             assert [access.name for access in usart.accesses] == ["SR", "CR1", "CR1"]
         assert 2 <= broken <= 4
     assert any(transport.counts.values())
+
+
+def test_sweeps_of_two_libraries(crossed: CFunctions, load: Load) -> None:
+    """Each leaves its library's code as it was."""
+    driver = CFunctions(load(INTERRUPTS, flags=["-O2"]))
+    for _ in range(2):
+        assert len([at() for at in interruptions(driver.get, handler=driver.rx_isr)]) > 4
+        assert len([at(2) for at in interruptions(crossed.plain, handler=crossed.crossed_isr)]) > 8
+        assert (driver.get(), crossed.plain(2)) == (42, 1)
 
 
 def test_a_measurement(crossed: CFunctions) -> None:

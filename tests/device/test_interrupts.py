@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import minrpc
 import pytest
 from minrpc import (
     CFunction,
@@ -77,9 +78,21 @@ def test_a_handler_that_leaves_interrupts_off_is_told(driver: CFunctions) -> Non
                 call()
         else:
             call()
-    interrupt(driver.rx_isr)
     raised_behind_an_access(driver, driver.rx_isr)
+    interrupt(driver.rx_isr)
     assert variables(driver).calls == 2
+
+
+def test_a_mask_of_priorities(driver: CFunctions) -> None:
+    """A handler that leaves one is told, and an access in a masked section keeps it."""
+    if "masked" not in driver:
+        pytest.skip("this target masks no priorities")
+    with pytest.raises(RegisterError, match="mask_isr returned with interrupts off: it set BASEPRI"):
+        interrupt(driver.mask_isr)
+    assert library_of(driver).facts.machine == "EM_ARM"
+    with registers(driver, BASE, USART):
+        assert driver.masked() == 0x20
+    interrupt(driver.rx_isr)
 
 
 def raised_behind_an_access(driver: CFunctions, handler: CFunction) -> None:
@@ -103,6 +116,7 @@ def test_the_sweep_finds_the_lost_update_and_passes_its_mend(driver: CFunctions)
         if state.count != 1:
             broken.append(at)
     assert at.number > 8
+    assert at.instruction.startswith(("bx lr", "pop", "ret", "c.jr ra", "jr ra"))  # the last one, too
     assert lost in {item.line for item in broken}
     assert 2 <= len(broken) <= 4  # between the load and the store of count
     assert not any(item.deferred for item in broken)
@@ -182,6 +196,13 @@ def test_interrupts_that_are_off_come_later(driver: CFunctions) -> None:
     )
 
 
+def test_an_exclusive_access_is_not_parted(driver: CFunctions) -> None:
+    """Its end would fail again and again."""
+    state = variables(driver)
+    sweep = interruptions(driver.count_exclusively.with_timeout(5), handler=driver.rx_isr)
+    sweep.require(lambda: state.count == 3, prepare=lambda: reset(driver))
+
+
 def test_a_handler_asks_for_its_registers(driver: CFunctions) -> None:
     """The model's interrupt stays raised while a byte can be sent, as a UART's does."""
     sent: list[int] = []
@@ -217,5 +238,34 @@ def test_an_error_in_a_handler_ends_the_call_and_the_next_call_works(driver: CFu
         before = len(usart.accesses)
         interrupt(driver.usart_isr)
         assert len(usart.accesses) > before
+        usart.SR.reads = [0]
+        sweep = interruptions(driver.get, handler=driver.usart_isr)
+        with pytest.raises(RegisterError, match="SR is read again"):
+            sweep.require(lambda: True)
+        usart.SR.reads = None
+        assert [at() for at in interruptions(driver.get, handler=driver.usart_isr)]
     interrupt(driver.rx_isr)
     assert runs_in_handler_mode(driver)
+
+
+def test_an_error_in_a_handler_ends_its_interrupts(driver: CFunctions) -> None:
+    """One that was raised meanwhile does not come; one of the next call does."""
+    state = variables(driver)
+    with registers(driver, BASE, USART) as usart:
+
+        def raised_again() -> int:
+            usart.interrupt(driver.usart_isr)
+            return 0x80
+
+        usart.SR.reads = raised_again
+        usart.CR1.reads = lambda: 1 // 0
+        state.left = state.calls = 0
+        with pytest.raises(ZeroDivisionError):
+            interrupt(driver.usart_isr)
+        assert [access.name for access in usart.accesses] == ["SR"]
+        usart.SR.reads = usart.CR1.reads = None
+        minrpc.read(driver, BASE, 4)
+        usart.on_write("CR1", lambda _: usart.interrupt(driver.rx_isr))
+        driver.send_by_interrupts("", 0)
+        assert [access.name for access in usart.accesses] == ["SR", "SR", "CR1", "CR1"]
+        assert state.calls == 1

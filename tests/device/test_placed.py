@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc import Device, GuardError, LoadedLibrary, Placed
+from minrpc import Address, Device, GuardError, LoadedLibrary, Placed
 
 Load = Callable[..., LoadedLibrary]
 DRIVER = Path(__file__).with_name("c") / "driver.c"
@@ -45,12 +45,16 @@ def test_a_placed_struct_stays(driver: LoadedLibrary) -> None:
 
 def test_the_host_s_objects_are_refreshed(driver: LoadedLibrary) -> None:
     data = np.zeros(4, np.uint8)
-    config = driver.place(driver.types.config(gain=1, buffer=data))
+    given = driver.types.config(gain=1, buffer=data)
+    config = driver.place(given)
     driver["driver_init"](config, config.buffer)
     driver["driver_fill"](3, 4)
     assert data.tolist() == [0] * 4
     config.refresh()
     assert data.tolist() == [3] * 4
+    data[:], given.gain = 9, 9  # The device's are the present ones.
+    config.refresh()
+    assert (data.tolist(), given.gain) == ([3] * 4, 1)
     driver["driver_fill"](3, 5)
     with pytest.raises(GuardError, match=r"wrote 1 byte behind .*buffer \(uint8\[4\]\)"):
         config.refresh()
@@ -98,6 +102,20 @@ def test_a_pointer_to_a_call_s_argument_is_told(driver: LoadedLibrary) -> None:
     driver["points_set"](None)
     driver.allow_kept_pointers()
     driver["points_set"](driver.types.point(1, 2))
+
+
+def test_pointers_in_a_placed_object_until_it_is_freed(driver: LoadedLibrary, device: Device) -> None:
+    config = driver.place(driver.types.config(gain=1))
+    with pytest.raises(
+        GuardError, match=r"kept a pointer to buffer \(uint8\[8\]\) in a placed object\.buffer:"
+    ):
+        driver["config_set"](config, np.zeros(8, np.uint8))
+    address, (base, size) = config.address, config.span
+    config.free()
+    memory = device.array(np.zeros(size, np.uint8))
+    assert memory.address == base
+    driver["config_set"](Address(address), np.zeros(5000, np.uint8))  # It is other memory now.
+    assert memory.numpy().any()
 
 
 @pytest.mark.once

@@ -15,6 +15,7 @@ from minrpc import (
     CFunctions,
     Device,
     EmulatorExitedError,
+    HarnessError,
     RegisterError,
     RunningDevice,
     SessionTerminatedError,
@@ -123,6 +124,25 @@ def test_a_word_at_an_address_is_one_access(driver: CFunctions) -> None:
         assert [str(access) for access in usart.accesses] == ["read SR 0x5", "write DR 0x7"]
 
 
+def test_a_model_reads_and_writes_registers_by_their_addresses(driver: CFunctions) -> None:
+    """Python has them: the device is not asked, and C has made no access."""
+
+    class Usart:
+        def read_SR(self) -> int:  # noqa: N802 - the register's name
+            minrpc.write(driver, BASE + 8, b"\3\4")
+            return int.from_bytes(bytes(minrpc.read(driver, BASE + 4, 4)), "little")
+
+    with registers(driver, BASE, USART, model=Usart()) as usart:
+        usart.DR.value = 0x12345678
+        assert driver.poll(1) == 0x12345678
+        assert (usart.BRR.value, [access.name for access in usart.accesses]) == (0x403, ["SR"])
+        usart.SR.reads = lambda: len(minrpc.read(driver, BASE + usart.size - 2, 4))
+        with pytest.raises(RegisterError, match=r"Python accesses 4 bytes at 0x4001383e: .* has some only"):
+            driver.poll(1)
+        usart.SR.reads = [2]
+        assert driver.poll(1) == 2
+
+
 def test_an_svd_file_describes_the_registers(driver: CFunctions) -> None:
     pytest.importorskip("svd2py")
     with registers(driver, "USART1", svd=DRIVER.with_name("chip.svd")) as usart:
@@ -172,6 +192,56 @@ def test_every_width_does_what_it_does_to_memory(driver: CFunctions, device: Dev
         assert after == memory.numpy().tolist(), name
 
 
+def test_a_nested_access_leaves_the_outer_one_its_line(driver: CFunctions) -> None:
+    """An access that reads and writes, whose model calls C that reads (x86-64)."""
+    with registers(driver, BASE, USART) as usart:
+        usart.CR1.reads = lambda: driver.poll(1)
+        driver.form_atomic(Address(BASE))
+        accesses = [access for access in usart.accesses if access.name == "CR1"]
+    assert len({access.line for access in accesses}) <= 1
+
+
+def test_an_access_at_the_end_of_a_page(driver: CFunctions) -> None:
+    """Alone, and with the next page."""
+    end = 0x40013FFC
+    with registers(driver, end, USART) as usart:
+        usart.SR.value, usart.DR.value = 0x11111111, 0x22222222
+        assert bytes(minrpc.read(driver, end, 4)) == b"\x11" * 4
+        assert driver.form_long(Address(end)) == 0x2222222211111111
+        assert (usart.BRR.value, usart.CR1.value) == (0x11111112, 0x22222222)
+        assert {access.name for access in usart.accesses} == {"SR", "DR", "BRR", "CR1"}
+
+
+def test_adjacent_peripherals(driver: CFunctions) -> None:
+    with registers(driver, BASE, USART) as first:
+        with registers(driver, BASE + first.size, USART) as second:
+            second.SR.value = 7
+            assert bytes(minrpc.read(driver, BASE + first.size, 4)) == b"\7\0\0\0"
+            assert driver.poll(1) == 0
+            assert (len(first.accesses), len(second.accesses)) == (1, 1)
+        first.SR.value = 3
+        assert driver.poll(1) == 3
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, pytest.fail.Exception])
+def test_a_block_that_an_exception_leaves_is_closed(driver: CFunctions, error: type[BaseException]) -> None:
+    with pytest.raises(error), registers(driver, BASE, USART):
+        raise error
+    with registers(driver, BASE, USART) as usart:
+        usart.SR.value = 2
+        assert driver.poll(1) == 2
+
+
+def test_errors_one_after_the_other(driver: CFunctions) -> None:
+    with registers(driver, BASE, USART) as usart:
+        usart.SR.reads = []
+        for _ in range(12):
+            with pytest.raises(RegisterError, match="SR is read again"):
+                driver.poll(1)
+        usart.SR.reads = [4]
+        assert driver.poll(1) == 4
+
+
 def test_a_register_takes_numbers_of_its_size(driver: CFunctions) -> None:
     with registers(driver, BASE, USART) as usart:
         values: list[Any] = [np.uint32(2), None]
@@ -204,6 +274,9 @@ def test_single_bits_have_addresses(driver: CFunctions) -> None:
         assert driver.bits() == 1
         assert usart.CR1.value == 0x2103
         assert {access.name for access in usart.accesses} == {"CR1"}
+    with registers(driver, 0x400FF000, USART) as last:
+        last.CR1.value = 0x2000
+        assert minrpc.read(driver, 0x42000000 + 0xFF00C * 32 + 13 * 4, 4)[0] == 1
 
 
 def test_a_crash_is_told_and_the_next_call_works(
@@ -218,6 +291,13 @@ def test_a_crash_is_told_and_the_next_call_works(
     with registers(lib, BASE, USART) as usart:
         usart.SR.value = 2
         assert lib.poll(2) == 4
+
+
+def test_behind_the_block_the_machine_answers(driver: CFunctions) -> None:
+    """It has no device there."""
+    with pytest.raises(HarnessError) as told:
+        driver.poll(1)
+    assert "no model covers it" not in str(told.value)
 
 
 def test_a_killed_client_leaves_no_trap(driver: CFunctions, device: Device) -> None:

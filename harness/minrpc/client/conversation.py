@@ -99,6 +99,18 @@ class HeldCopies(Protocol):
         """Read what a function of the device may have written."""
 
 
+class MemoryOnHost(Protocol):
+    """Protocol: memory that only Python has, at addresses of the device."""
+
+    def content(self, address: int, size: int, /) -> bytes | None:
+        """Its present bytes; None for memory of the device."""
+        ...
+
+    def overwrite(self, address: int, data: bytes, /) -> bool:
+        """Change its bytes. Returns False for memory of the device."""
+        ...
+
+
 class Conversation:
     """One question of a running function, until its answer.
 
@@ -112,9 +124,10 @@ class Conversation:
         stage: str,
         functions: Mapping[int, FunctionOnHost],
         outer: Conversation | None = None,
+        on_host: MemoryOnHost | None = None,
     ) -> None:
         """body: the reply with the question. functions: by the address of the function in C. outer: with the
-        function that waits and whose call by Python led to this one."""
+        function that waits and whose call by Python led to this one. on_host: is not asked of the device."""
         self._link = link
         self._stage = stage
         self._generation = link.generation
@@ -122,6 +135,7 @@ class Conversation:
         self._over = False
         self._outer = outer
         self._functions = functions
+        self._on_host = on_host
         self._inner: Conversation | None = None
         self._ended_by = ""
         self._waiting = b""
@@ -177,6 +191,9 @@ class Conversation:
             return self.deepest.read(address, size)
         for held in self._copies():
             held.send(address, size)
+        known = self._on_host.content(address, size) if self._on_host is not None else None
+        if known is not None:
+            return known
         try:
             content = b"".join(
                 self._question(self._send(_COMMAND.pack(_PEEK, min(_PIECE, size - at), address + at))).data
@@ -197,6 +214,8 @@ class Conversation:
             return
         for held in self._copies():
             held.changed(address, data)
+        if self._on_host is not None and self._on_host.overwrite(address, data):
+            return
         piece = (self._room - 2 * _COMMAND.size) & ~7
         for at in range(0, len(data), piece):
             part = data[at : at + piece]
@@ -248,7 +267,7 @@ class Conversation:
 
     def _answered(self, body: Buffer) -> Buffer:
         """The next reply, after a function that was called meanwhile got its answer."""
-        self._inner = Conversation(self._link, body, self._stage, self._functions, self)
+        self._inner = Conversation(self._link, body, self._stage, self._functions, self, self._on_host)
         try:
             return self._inner.answer(timed=False)
         except BaseException:

@@ -15,7 +15,7 @@ from threading import RLock
 from typing import Protocol
 from weakref import WeakSet, ref
 
-from minrpc.client.conversation import Conversation, FunctionOnHost
+from minrpc.client.conversation import Conversation, FunctionOnHost, MemoryOnHost
 from minrpc.client.direct import Direct
 from minrpc.client.info import DeviceCounter, DeviceInfo
 from minrpc.client.layout import LAYOUT, STAGE, LayoutRequest, no_layout, told_memory
@@ -94,6 +94,7 @@ class Facts:
     symbols: addresses of its shared libraries' functions by name, 0 for missing functions.
     empty_stack: bytes of the stack that an empty call needs, by the function's form.
     fakes: Python's functions behind those of loaded code, by the address of the latter.
+    on_host: memory that only Python has; None for none.
     code: the modules of loaded code, by its address.
     """
 
@@ -109,6 +110,7 @@ class Facts:
     symbols: dict[str, int] = field(default_factory=dict)
     empty_stack: dict[bool, int] = field(default_factory=dict)
     fakes: dict[int, FunctionOnHost] = field(default_factory=dict)
+    on_host: MemoryOnHost | None = None
     code: dict[int, ref[Live]] = field(default_factory=dict)
 
 
@@ -362,7 +364,8 @@ class RpcClient:
         Raises the Python function's error, after the device has ended the call.
         """
         while is_question(body):
-            self.conversation = Conversation(self.link, body, stage, self.facts.fakes)
+            facts = self.facts
+            self.conversation = Conversation(self.link, body, stage, facts.fakes, on_host=facts.on_host)
             try:
                 body = self.conversation.answer(timed=timed)
             finally:

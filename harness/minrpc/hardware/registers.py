@@ -192,7 +192,8 @@ class Register:
 class Registers:
     """The registers of a peripheral: each is an attribute, and an item for an odd name.
 
-    accesses: all accesses of C, in order. trap: the device's trap that asks for them.
+    accesses: all accesses of C, in order. content: of all registers, as bytes. trap: the device's trap that
+        asks for the accesses.
     """
 
     trap: InterruptSource | None = None
@@ -206,6 +207,7 @@ class Registers:
         for item in registers.values():
             for at in range(item.size):
                 self._places.setdefault(item.offset + at, []).append(item)
+        self.content = next((item.memory for item in registers.values()), bytearray(size))
         self._registers = dict(registers)
 
     def __getitem__(self, name: str) -> Register:

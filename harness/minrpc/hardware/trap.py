@@ -85,6 +85,7 @@ class Trap:
         object_file = compile_text(_together(self._core.source), toolset, ("-g", "-std=gnu11"))
         self._library = load(session, Sources.of(object_file))
         session.rpc.facts.fakes[self.address("trap_resume")] = self
+        session.rpc.facts.on_host = self
         code = [item for item in self._firmware.elf.segments if item.executable]
         base = min(item.address for item in code)
         end = max(item.address + item.size for item in code)
@@ -244,6 +245,28 @@ class Trap:
             peripheral.store(word, 4, others | (value & 1) << bit, line)
         else:
             self.find(address, line).store(address, size, value, line)
+
+    def content(self, address: int, size: int) -> bytes | None:
+        """See `MemoryOnHost`: of registers, without an access, as while Python answers C makes none."""
+        found = self._around(address, size)
+        return bytes(found.content[address - found.base :][:size]) if found is not None else None
+
+    def overwrite(self, address: int, data: bytes) -> bool:
+        """See `MemoryOnHost`: of registers, without an access."""
+        found = self._around(address, len(data))
+        if found is not None:
+            at = address - found.base
+            found.content[at : at + len(data)] = data
+        return found is not None
+
+    def _around(self, address: int, size: int) -> Registers | None:
+        """The peripheral that these bytes belong to. Raises RegisterError if some of them do only."""
+        for item in self._peripherals:
+            if address < item.base + item.size and item.base < address + size:
+                if item.base <= address and address + size <= item.base + item.size:
+                    return item
+                raise RegisterError(f"Python accesses {size} bytes at 0x{address:x}: {item!r} has some only")
+        return None
 
     def find(self, address: int, line: str) -> Registers:
         """The peripheral at an address. Raises RegisterError if there is none."""

@@ -11,6 +11,7 @@
 #define NVIC_ENABLED(n)   REGISTER(0xe000e100U + 4U * (n))
 #define NVIC_OFF(n)       REGISTER(0xe000e180U + 4U * (n))
 #define NVIC_PENDING(n)   REGISTER(0xe000e200U + 4U * (n))
+#define NVIC_DONE(n)      REGISTER(0xe000e280U + 4U * (n))
 #define NVIC_PRIORITY(n)  (*(volatile uint8_t *)(0xe000e400U + (n)))
 #define SCB_ICSR          REGISTER(0xe000ed04U)
 #define SCB_VTOR          REGISTER(0xe000ed08U)
@@ -118,6 +119,14 @@ static void pend(void)
 {
 	is_pending = 1;
 	NVIC_PENDING(trap_line / 32U) = 1U << trap_line % 32U;
+	barrier();
+}
+
+/* The call has ended: its interrupt comes no more. */
+static void unpend(void)
+{
+	is_pending = 0;
+	NVIC_DONE(trap_line / 32U) = 1U << trap_line % 32U;
 	barrier();
 }
 
@@ -341,6 +350,7 @@ static __attribute__((noreturn)) void leave_interrupt(void)
 {
 	struct frame *frame;
 
+	unpend();
 	__asm__ volatile("mrs %0, psp" : "=r"(frame));
 	frame->pc = (uint32_t)minrpc_escape_client & ~1U;
 	frame->xpsr &= ~IT_STATE;
@@ -385,6 +395,7 @@ __attribute__((used)) static void trap_ask(struct state *current)
 	__asm__ volatile("msr basepri, %0\n\tcpsie i" ::"r"(0) : "memory");
 	if (!minrpc_escapable_client(ask, &state)) {
 		is_asking = outer;
+		unpend();
 		(void)end_breaks(0U);
 		__asm__ volatile("msr basepri, %0" ::"r"(state.basepri) : "memory");
 		minrpc_escape_client();

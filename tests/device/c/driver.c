@@ -24,6 +24,11 @@ void driver_init(const struct config *config, uint8_t *buffer)
 	driver.buffer[1] = buffer;
 }
 
+void config_set(struct config *config, uint8_t *buffer)
+{
+	config->buffer = buffer;
+}
+
 int driver_apply(int at)
 {
 	return driver.config->gain + driver.buffer[1][at] + driver.config->buffer[0];

@@ -99,6 +99,15 @@ int get(void)
 	return c;
 }
 
+void count_exclusively(void)
+{
+	uint32_t seen = count;
+
+	while (!__atomic_compare_exchange_n(&count, &seen, seen + 1, 0, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST)) {
+	}
+}
+
 int get_mended(void)
 {
 	int c = -1;
@@ -125,6 +134,31 @@ int count_in_a_line(void)
 	COUNT_ALONE();
 	return count;
 }
+
+#if defined(__arm__)
+/* As kernels do, which mask interrupts up to a priority. */
+static void mask(uint32_t priority)
+{
+	__asm__ volatile("msr basepri, %0" ::"r"(priority) : "memory");
+}
+
+void mask_isr(void)
+{
+	mask(0x20);
+}
+
+/* The mask behind an access. */
+uint32_t masked(void)
+{
+	uint32_t found;
+
+	mask(0x20);
+	(void)USART1->SR;
+	__asm__ volatile("mrs %0, basepri" : "=r"(found)::"memory");
+	mask(0);
+	return found;
+}
+#endif
 
 #if defined(__arm__) || defined(__riscv)
 /* Interrupts are off from the look at the ring to the wait, so that no wake-up is lost. */

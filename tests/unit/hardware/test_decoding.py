@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decoded loads and stores that compilers seldom make."""
+
+from __future__ import annotations
+
+import pytest
+from minrpc.hardware.decoding import decode_thumb, instructions
+
+
+@pytest.mark.parametrize(
+    ("code", "offset", "step", "registers"),
+    [
+        ("11e90c00", -8, 0, "r2 r3"),  # ldmdb r1, {r2, r3}
+        ("31e90c00", -8, -8, "r2 r3"),  # ldmdb r1!, {r2, r3}
+        ("90ed021b", 8, 0, "s2 s3"),  # vldr d1, [r0, #8]
+        ("f1e80223", 0, 8, "r2 r3"),  # ldrd r2, r3, [r1], #8
+        ("71e90223", -8, -8, "r2 r3"),  # ldrd r2, r3, [r1, #-8]!
+    ],
+)
+def test_several_words(code: str, offset: int, step: int, registers: str) -> None:
+    found = decode_thumb(bytes.fromhex(code), 0x100)
+    names = [(item.register, item.offset) for item in found.transfers]
+    assert (found.offset, found.step) == (offset, step)
+    assert names == [(name, 4 * at) for at, name in enumerate(registers.split())]
+
+
+def test_an_exclusive_access_ends_by_clrex() -> None:
+    code = bytes.fromhex("51e8000f bff32f8f 00bf")  # ldrex r0, [r1]; clrex; nop
+    assert [text for _, text in instructions(0, code, "thumb")] == ["ldrex r0, [r1]", "", "nop "]
