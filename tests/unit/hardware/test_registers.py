@@ -71,3 +71,16 @@ def test_of_registers_at_one_address_the_one_with_a_function_answers() -> None:
     made.FLAGS.on_write(written.append)
     made.store(BASE + 4, 4, 8, "")
     assert [access.name for access in made.accesses] == ["FLAGS", "DATA", "FLAGS"]
+
+
+@pytest.mark.parametrize(
+    ("effect", "after"),
+    [
+        *(("modify", 0b0011), ("keep", 0b0101), ("clear", 0), ("set", 0b1111)),
+        *(("oneToClear", 0b0100), ("oneToSet", 0b0111), ("oneToToggle", 0b0110)),
+        *(("zeroToClear", 0b0001), ("zeroToSet", 0b1101), ("zeroToToggle", 0b1001)),
+    ],
+)
+def test_each_effect_of_a_write(effect: str, after: int) -> None:
+    """Bits 0101 are written with 0011: each bit meets each."""
+    assert Effects(writes={effect: 0b1111}).written(0b0101, 0b0011) == after
