@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from minrpc.cli.board_table import COMMON
 from minrpc.firmware import firmware_root, workspaces
 from minrpc.host.owned_lock import DIRECTORY_VARIABLE
 from minrpc.host.wall import why_not
@@ -32,6 +33,7 @@ RUN = (
 )
 NOT_RUN = {
     "mkdir workspace": "it takes a network, and root; .ci/run runs the last command",
+    "minrpc board table": "twenty builds with each Zephyr, and modules that no other test needs",
     "openocd": "a debug probe; tests/ports/test_baremetal_links.py runs OpenOCD's RTT on QEMU's memory",
 }
 TESTS = """
@@ -81,6 +83,14 @@ def test_each_block_of_commands_runs_or_has_a_reason() -> None:
             f"docs/boards.md:{block.line}: nobody runs it"
         )
     assert len(not_run()) == len(RUN) + len(NOT_RUN) + 1  # The first variables are set twice.
+
+
+def test_the_table_of_common_boards_has_the_commands_rows() -> None:
+    section = PAGE.partition("### Twenty common boards")[2].partition("\n### ")[0]
+    assert tuple(re.findall(r"^\| `(\S+)`", section, re.MULTILINE)) == COMMON
+    (command,) = (command for command, _ in commands_of("minrpc board table"))
+    (head,) = re.findall(r"^\| board .*", section, re.MULTILINE)
+    assert head.count("flash, RAM") == command.count("--zephyr ")
 
 
 @pytest.fixture

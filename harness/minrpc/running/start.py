@@ -9,6 +9,7 @@ from minrpc.counters import QemuCounters, counters_for
 from minrpc.cycles import core_or_reason
 from minrpc.errors import ConfigurationError, MissingError
 from minrpc.firmware import Firmware, build
+from minrpc.firmware.zephyr_boards import resolved
 from minrpc.host.deadline import Deadline, WallClock
 from minrpc.host.system import WHAT_HELPS, why_nothing_starts
 from minrpc.replay import MemoryCheck, check_for
@@ -48,6 +49,10 @@ def start(
             return _attach(what)
         if what.elf is not None:
             raise elf_without_port()
+        # The files of a Zephyr board, or of a finished build, say how it starts.
+        finished = what.build_dir is not None
+        what = build(what) if finished else replace(what, platform=resolved(what.platform))
+        target = what.target if isinstance(what, Firmware) else what
     _check_startable(target, counters)
     return _launch(what if isinstance(what, Firmware) else build(what), counters, total)
 

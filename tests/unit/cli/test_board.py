@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from minrpc import ConfigurationError
+from minrpc import BuildError, ConfigurationError
+from minrpc.cli.board_table import Built, reason_of, table_text
 from minrpc.firmware import Workspace, firmware_root, workspaces
 from minrpc.firmware.board_entry import entry_text, overlay_text, uart_named
 from minrpc.firmware.zephyr_boards import Board, Uart, missing_module, resolved
@@ -120,10 +121,65 @@ def test_a_board_that_there_is_not(workspace: Workspace, tmp_path: Path, minrpc:
 
 
 def test_a_row_says_why_a_board_does_not_build(workspace: Workspace, minrpc: Minrpc) -> None:
+    version = workspace.version
     status, out, err = minrpc("board", "table", "no_such_board")
     assert status == 0, err
-    assert f"Zephyr {workspace.version}\n\n| board" in out
-    assert "does not build: Zephyr" in out
+    assert f"| {version}: flash, RAM |" in out
+    assert out.endswith(
+        f"\n\n- (1): does not build with {version}: Zephyr {version} has no board 'no_such_board'\n"
+    )
+
+
+def test_a_table_of_two_zephyrs(
+    workspace: Workspace, minrpc: Minrpc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is built with its own: the environment's alone has no column."""
+    base = str(workspace.base)
+    monkeypatch.setenv("ZEPHYR_BASE", "/none")
+    status, out, err = minrpc("board", "table", "no_such_board", "--zephyr", base, "--zephyr", base)
+    assert status == 0, err
+    assert out.count(f"| {workspace.version}: flash, RAM ") == 2
+
+
+def test_a_table_tells_equal_facts_and_reasons_once() -> None:
+    small = Built("2 lines", "usart2 (console)", "loads no C: flash has 32,768 bytes", 30252, 8276)
+    large = Built("4 lines", "uart0 (console)", "", 48600, 179800)
+    other = replace(large, entry="2 lines")
+    first: list[Built | str] = [small, large, "does not build"]
+    second: list[Built | str] = [small, other, "does not build"]
+    assert table_text(["a", "b", "c"], [("4.2.99", first), ("3.7.1", second)]).splitlines()[2:] == [
+        "| `a`   | 2 lines           | usart2 (console) | no (1)  | 30,252, 8,276      | 30,252, 8,276     |",
+        "| `b`   | 4 lines / 2 lines | uart0 (console)  | yes     | 48,600, 179,800    | 48,600, 179,800   |",
+        "| `c`   |                   |                  |         | no (2)             | no (2)            |",
+        "",
+        "- (1): loads no C: flash has 32,768 bytes",
+        "- (2): does not build",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("details", "reason"),
+    [
+        (["/ws/a/b.c:3: error: no", "more"], "a/b.c:3: error: no"),
+        (
+            ["CMake Error at /x/y.cmake:5:", "Is no | file:", "/ws/hal/a.c", "Then"],
+            "CMake Error at y.cmake:5: Is no \\| file: hal/a.c",
+        ),
+        (
+            ["CMake Error at x:5:", "The directory", "/ws/hal", "has no", "list.", "Then"],
+            "CMake Error at x:5: The directory hal has no list.",
+        ),
+        (
+            ["ld: x.a(f.o): in function `f':", "f.c:3: undefined: `g'"],
+            "ld: x.a(f.o): in function `f': f.c:3: undefined: `g'",
+        ),
+        ([], "it did not build"),
+    ],
+)
+def test_the_first_error_of_a_build_is_the_reason(details: list[str], reason: str) -> None:
+    assert reason_of(BuildError("it did not build", details=details), Path("/ws")) == reason.replace(
+        "/ws/", ""
+    )
 
 
 def test_a_firmware_is_built_and_flashed(tmp_path: Path, minrpc: Minrpc) -> None:

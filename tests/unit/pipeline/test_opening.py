@@ -88,7 +88,7 @@ def test_the_names_of_the_package_are_there() -> None:
 
 
 def test_a_platform_that_is_not_in_the_table() -> None:
-    with pytest.raises(ConfigurationError, match="nope"):
+    with pytest.raises(ConfigurationError, match="there is no platform 'nope'"):
         open_device("nope")
 
 

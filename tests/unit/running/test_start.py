@@ -18,6 +18,7 @@ from unittest.mock import Mock
 
 import pytest
 from minrpc import (
+    BuildError,
     ConfigurationError,
     DeadlineError,
     EmulatorExitedError,
@@ -32,6 +33,7 @@ from minrpc import (
     counters_for,
     start,
 )
+from minrpc.firmware import firmware_root, workspaces
 from minrpc.host import Deadline, describe_status, read_before
 from minrpc.host.deadline import WallClock
 from minrpc.targets import Link, StartFields
@@ -478,6 +480,23 @@ def test_what_can_not_start_is_refused_before_it_is_built(
     target = Target.named(name, link="socket")
     with pytest.raises(ConfigurationError, match=text):
         start(replace(target, platform=replace(target.platform, **changes)))
+
+
+def test_a_zephyr_board_by_its_name_starts_as_its_files_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not workspaces(firmware_root()):
+        pytest.skip("no Zephyr")
+    asked = Mock(side_effect=BuildError("asked"))
+    monkeypatch.setattr(sys.modules[start.__module__], "build", asked)
+    with pytest.raises(BuildError, match="asked"):
+        start(Target.named("qemu_riscv32"))
+    assert asked.call_args.args[0].platform.starts == "qemu"
+
+
+def test_a_finished_build_starts_as_it_says(posix: Firmware, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name need not be a platform's: nothing is built of it."""
+    monkeypatch.setattr(sys.modules[start.__module__], "build", Mock(return_value=posix))
+    with start(Target.named("a_build", build_dir="build")) as device:
+        hear(device)
 
 
 def test_a_link_by_path_can_not_be_a_socket(posix: Firmware) -> None:

@@ -27,7 +27,7 @@ int minrpc_code_memory_init(struct minrpc_config *config)
 	return config->code == NULL ? -ENOMEM : 0;
 }
 
-#elif defined(CONFIG_ARM_MPU)
+#elif defined(CONFIG_ARM_MPU) && defined(CONFIG_CPU_HAS_ARM_MPU)
 
 #if defined(MPU_RASR_XN_Msk)
 /* ARMv7-M: true if the chosen region is enabled and overlaps the memory. */
@@ -113,7 +113,7 @@ int minrpc_code_memory_init(struct minrpc_config *config)
 
 #else
 
-/* RAM is executable here. */
+/* RAM is executable here, behind NXP's own MPU by CONFIG_MPU_ALLOW_FLASH_WRITE. */
 int minrpc_code_memory_init(struct minrpc_config *config)
 {
 	ARG_UNUSED(config);
