@@ -7,10 +7,10 @@
 
 typedef union {
 	struct {
-		uint8_t SWRST : 1;
-		uint8_t ENABLE : 1;
-		uint8_t RESERVED0 : 1;
-		uint8_t MODE : 3;
+		uint8_t SWRST: 1;
+		uint8_t ENABLE: 1;
+		uint8_t RESERVED0: 1;
+		uint8_t MODE: 3;
 	} bit;
 	uint8_t reg;
 } CTRL_Type;

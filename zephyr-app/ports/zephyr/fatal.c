@@ -3,6 +3,7 @@
  *
  * A fatal error: reported on the console and to the client; then the device restarts.
  */
+#include <stddef.h>
 #include <string.h>
 
 #include <zephyr/fatal.h>
@@ -91,7 +92,12 @@ static uintptr_t fault_address(unsigned int reason)
 	if (reason == K_ERR_ARM_MEM_DATA_ACCESS) {
 		return SCB->MMFAR;
 	}
-	return reason == K_ERR_ARM_BUS_PRECISE_DATA_BUS ? SCB->BFAR : 0U;
+	/* A fault while the processor read its vector hides the reason, but not the address. */
+	if (reason == K_ERR_ARM_BUS_PRECISE_DATA_BUS ||
+	    (reason == K_ERR_CPU_EXCEPTION && (SCB->CFSR & SCB_CFSR_BFARVALID_Msk) != 0U)) {
+		return SCB->BFAR;
+	}
+	return 0U;
 #elif defined(CONFIG_X86) && !defined(CONFIG_X86_64)
 	uintptr_t address;
 
@@ -188,9 +194,26 @@ void minrpc_fatal_at(unsigned int reason, const struct arch_esf *esf, uintptr_t 
 	minrpc_restart();
 }
 
+/*
+ * The registers of the faulting code. If the other security state took the exception first, a
+ * signature and nine more words lie before them on the stack, which Zephyr takes for them.
+ */
+static const struct arch_esf *registers_of(const struct arch_esf *esf)
+{
+#if defined(CONFIG_ARMV8_M_SE)
+	const uint32_t *words = (const uint32_t *)__get_PSP();
+
+	if (esf != NULL && (words[0] | 1U) == 0xfefa125bU &&
+	    memcmp(words, esf, offsetof(struct arch_esf, basic.xpsr)) == 0) {
+		return (const struct arch_esf *)(words + 10);
+	}
+#endif
+	return esf;
+}
+
 void minrpc_fatal(unsigned int reason, const struct arch_esf *esf)
 {
-	minrpc_fatal_at(reason, esf, stack_pointer(esf));
+	minrpc_fatal_at(reason, registers_of(esf), stack_pointer(esf));
 }
 
 #ifdef CONFIG_MINRPC_FATAL_HANDLER
