@@ -90,9 +90,16 @@ def _workspaces(named: Sequence[Path]) -> Iterator[Workspace]:
     """The named Zephyrs, each while the environment names it; else the one that is found."""
     if not named:
         yield find_workspace(firmware_root())
-    for base in named:
-        os.environ["ZEPHYR_BASE"] = str(base)
-        yield find_workspace(firmware_root())
+    given = os.environ.get("ZEPHYR_BASE")
+    try:
+        for base in named:
+            os.environ["ZEPHYR_BASE"] = str(base)
+            yield find_workspace(firmware_root())
+    finally:
+        if given is None:
+            os.environ.pop("ZEPHYR_BASE", None)
+        else:
+            os.environ["ZEPHYR_BASE"] = given
 
 
 def _built(workspace: Workspace, name: str, options: list[str]) -> Built | str:

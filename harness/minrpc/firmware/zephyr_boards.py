@@ -59,11 +59,8 @@ _CLOCKS: Final = (
 
 # Boards whose clock has another rate in QEMU than their devicetrees tell.
 _QEMU_MHZ: Final = {
-    "mps2/an521": 20,
-    "mps2_an521": 20,
-    "mps3/an547": 32,
-    "mps3/corstone300/an547": 32,
-    "mps3_an547": 32,
+    20: ("mps2/an521", "mps2_an521"),
+    32: ("mps3/an547", "mps3/corstone300/an547", "mps3_an547"),
 }
 
 # The option that selects another clock.
@@ -147,7 +144,7 @@ def completed(platform: Platform, board: Board, overlay: Path | None, conf: Path
     if board.smp and starts == "qemu":
         confs.append(_own_conf("one_cpu"))  # Instructions are counted on one core only.
     if starts == "qemu":
-        rates = [mhz for prefix, mhz in _QEMU_MHZ.items() if board.identifier.startswith(prefix)]
+        rates = [mhz for mhz, boards in _QEMU_MHZ.items() if board.identifier.startswith(boards)]
         confs += [_own_conf(f"qemu_{mhz}_mhz") for mhz in rates]
     confs += [conf] if conf else []
     return replace(

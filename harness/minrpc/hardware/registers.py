@@ -283,6 +283,10 @@ class Registers:
             extra = self.accesses[len(expected)]
             raise AssertionError(self._difference(len(expected), f"expected no more access, C did {extra}"))
 
+    def overlaps(self, address: int, size: int) -> bool:
+        """True if some of these bytes are its own."""
+        return address < self.base + self.size and self.base < address + size
+
     def _difference(self, at: int, text: str) -> str:
         before = [f"\n  before: {access}" for access in self.accesses[max(0, at - _SHOWN) : at]]
         return f"{self.name}: access {at + 1}: {text}{''.join(before)}"

@@ -145,7 +145,7 @@ class Trap:
     def add(self, peripheral: Registers, library: Any) -> None:  # noqa: ANN401 - any library
         """Trap the peripheral for the code of `library`. Raises RegisterError, ValueError."""
         for other in self._peripherals:
-            if peripheral.base < other.base + other.size and other.base < peripheral.base + peripheral.size:
+            if peripheral.overlaps(other.base, other.size):
                 raise ValueError(f"{peripheral!r} and {other!r} overlap")
         if peripheral.base not in _DEVICES or peripheral.base + peripheral.size > _DEVICES.stop:
             raise _cannot(f"0x{peripheral.base:x} is not among the peripherals, 0x40000000 to 0x5fffffff")
@@ -154,7 +154,7 @@ class Trap:
             self.call("trap_allow")
             raise _cannot(f"{self._firmware.name}: the core has no MPU, or the firmware's kernel uses it")
         for page in self.pages:
-            if page and peripheral.base < page + _PAGE and page < peripheral.base + peripheral.size:
+            if page and peripheral.overlaps(page, _PAGE):
                 self._end_if_unused()
                 raise _cannot(f"the firmware itself uses a device in {peripheral!r}")
         peripheral.trap = self
@@ -262,7 +262,7 @@ class Trap:
     def _around(self, address: int, size: int) -> Registers | None:
         """The peripheral that these bytes belong to. Raises RegisterError if some of them do only."""
         for item in self._peripherals:
-            if address < item.base + item.size and item.base < address + size:
+            if item.overlaps(address, size):
                 if item.base <= address and address + size <= item.base + item.size:
                     return item
                 raise RegisterError(f"Python accesses {size} bytes at 0x{address:x}: {item!r} has some only")
@@ -271,7 +271,7 @@ class Trap:
     def find(self, address: int, line: str) -> Registers:
         """The peripheral at an address. Raises RegisterError if there is none."""
         for item in self._peripherals:
-            if item.base <= address < item.base + item.size:
+            if item.overlaps(address, 1):
                 return item
         raise RegisterError(f"C accesses 0x{address:x}, {line or 'in an unknown line'}: no model covers it")
 
