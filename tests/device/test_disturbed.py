@@ -133,7 +133,8 @@ def test_the_next_session_has_the_first_sessions_processor(running_device: Runni
     with connect(running_device) as device:
         lib = device.load(SOURCE)
         assert [lib["third"](float(x)) for x in numbers] == expected
-        if "mode" in lib:
+        # Zephyr's threads begin anew with an x86-64's modes whenever they are resumed.
+        if "mode" in lib and running_device.platform.arch != "x86":
             lib["mode"]()
             assert [lib["third"](float(x)) for x in numbers] != expected
     with connect(running_device) as device:

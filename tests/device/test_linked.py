@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from minrpc import (
+    PLATFORMS,
     ConfigurationError,
     LoadedLibrary,
     LoadError,
@@ -32,6 +33,8 @@ def platform(running_device: RunningDevice) -> str:
     target = running_device.target
     if target.serial_port is not None or target.build_dir is not None:
         pytest.skip("a firmware is built for this test")
+    if running_device.name not in PLATFORMS:
+        pytest.skip("the platform stands in another file")
     return running_device.name
 
 

@@ -22,6 +22,7 @@ from minrpc import (
     open_device,
 )
 from minrpc.client.device_counters import LIST
+from minrpc.library.toolset import program_facts
 
 SOURCES = Path(__file__).parent / "c"
 
@@ -175,7 +176,7 @@ def test_a_call_needs_the_heap_that_it_allocates(
     if not any(peaks):
         pytest.skip("the heap's use is not known here")
     assert [peak - peaks[0] for peak in peaks] == [0, 768, 3840, 256]
-    assert 256 <= peaks[0] <= 320
+    assert 256 <= peaks[0] <= 352
 
 
 @pytest.mark.slow
@@ -185,13 +186,13 @@ def test_the_kernel_counts(image: Firmware) -> None:
         pytest.skip("it has no kernel")
     options = ("-DCONFIG_TRACING=y", "-DCONFIG_TRACING_USER=y")
     firmware = build(image.target.changed(sources=[SOURCES / "resources.c"], cmake_options=options))
+    least = {"interrupts": 3, "context_switches": 6}
+    if program_facts(firmware.elf).machine == "EM_X86_64":
+        del least["interrupts"]
     with open_device(firmware) as device:
-        timed = device.system_lib().measure(
-            "rests", number=1, repeat=5, counters=["interrupts", "context_switches"]
-        )
+        timed = device.system_lib().measure("rests", number=1, repeat=5, counters=list(least))
         counters = timed(3).counters
-    assert min(counters["interrupts"]) >= 3
-    assert min(counters["context_switches"]) >= 6
+    assert all(min(counters[name]) >= count for name, count in least.items())
 
 
 @pytest.mark.slow

@@ -34,6 +34,7 @@ RUN = (
 NOT_RUN = {
     "mkdir workspace": "it takes a network, and root; .ci/run runs the last command",
     "minrpc board table": "twenty builds with each Zephyr, and modules that no other test needs",
+    "pytest tests/device": "a quarter of an hour; .ci/run nightly runs the core tests so",
     "openocd": "a debug probe; tests/ports/test_baremetal_links.py runs OpenOCD's RTT on QEMU's memory",
 }
 TESTS = """

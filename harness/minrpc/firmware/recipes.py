@@ -29,7 +29,7 @@ from minrpc.firmware.toolchain import (
 )
 from minrpc.firmware.zephyr_workspace import Workspace, find_workspace, head_of, projects_of
 from minrpc.targets import Platform
-from minrpc.targets.qemu_command import find_qemu
+from minrpc.targets.qemu_command import find_qemu, without_wired
 
 BUILD_DIR: Final = "{build}"
 _PYTHON: Final = "{python}"
@@ -153,10 +153,21 @@ def outcome_of(platform: Platform, build_dir: Path) -> BuildOutcome:
     argv = []
     if not platform.qemu_args:  # The platform's entry has its own QEMU options.
         argv = find_qemu(ninja(build_dir, "-t", "commands", "run_qemu"))
-    if not all(path.exists() for path in files_in(argv, build_dir)):
-        # The images for 64-bit x86 are made only for the run target.
-        ninja(build_dir, "qemu_kernel_target")
+    make_images(argv, build_dir)
     return BuildOutcome(tuple(argv), configured_shift((build_dir / "zephyr" / ".config").read_text()))
+
+
+def make_images(argv: Sequence[str], build_dir: Path) -> None:
+    """Make the files that QEMU's command line `argv` names, if one is absent or older than the program.
+
+    Zephyr makes the images for 64-bit x86 only for its run target: after a further build, QEMU would run the
+    program before it. Raises BuildError.
+    """
+    made = (build_dir / "zephyr" / "zephyr.elf").stat().st_mtime_ns
+    # Twister's own run would make the pipes and files that are wired.
+    files = files_in(without_wired(argv), build_dir)
+    if any(not path.exists() or path.stat().st_mtime_ns < made for path in files):
+        ninja(build_dir, "qemu_kernel_target")
 
 
 def files_in(argv: Sequence[str], build_dir: Path) -> list[Path]:

@@ -12,10 +12,10 @@ from typing import Final
 from minrpc.errors import ConfigurationError
 from minrpc.firmware.firmware import Firmware
 from minrpc.firmware.inputs import ninja
-from minrpc.firmware.recipes import configured_shift, files_in
+from minrpc.firmware.recipes import configured_shift, make_images
 from minrpc.firmware.zephyr_boards import BuiltTree, read_built_tree
 from minrpc.targets import Platform, Target
-from minrpc.targets.qemu_command import find_qemu, without_wired
+from minrpc.targets.qemu_command import find_qemu
 from minrpc.targets.table import Start
 
 # Part of the names of its functions.
@@ -54,9 +54,7 @@ def firmware_in(target: Target, build_dir: Path) -> Firmware:
         raise ConfigurationError(
             f"the firmware in {build_dir} does not start MinRPC's server", next_step=step
         )
-    # Twister's own run would make the pipes and files that are wired.
-    if not all(path.exists() for path in files_in(without_wired(qemu_argv), build_dir)):
-        ninja(build_dir, "qemu_kernel_target")
+    make_images(qemu_argv, build_dir)
     program = Path(qemu_argv[0]).name if qemu_argv else ""
     platform = replace(platform, starts=starts, elf=elf, qemu=program)
     return Firmware(

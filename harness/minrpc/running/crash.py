@@ -36,6 +36,7 @@ _REGISTERS: Final = {
     "EM_ARM": (r"\bR15=([0-9a-f]{8})", r"\bR13=([0-9a-f]{8})", r"\bR14=([0-9a-f]{8})"),
     "EM_RISCV": (r"\bpc +([0-9a-f]+)", r"\bx2/sp +([0-9a-f]+)", r"\bx1/ra +([0-9a-f]+)"),
     "EM_386": (r"\bEIP=([0-9a-f]{8})", r"\bESP=([0-9a-f]{8})", ""),
+    "EM_X86_64": (r"\bRIP=([0-9a-f]{16})", r"\bRSP=([0-9a-f]{16})", ""),
 }
 # A function that calls a loaded function.
 _THUNK: Final = re.compile(r"minrpc_t[\d.].*")
@@ -140,6 +141,8 @@ def _has_wrong_stack_pointer(words: LastWords, image: Image) -> bool:
     low, high = image.stack
     if (low, high) == ANYWHERE or low >= high:
         return False
+    if image.machine == "EM_X86_64" and sp >> 63:
+        sp -= 1 << 64  # A stack that is lower in memory than the frame is large.
     # A program may have further stacks.
     return not low - _FARTHEST <= sp <= high + (0 if words.overflow else _FARTHEST)
 
@@ -264,7 +267,13 @@ def _cause(words: LastWords, image: Image, pc: int | None) -> str:
             if to < _NULL
             else f"a jump to 0x{to:x}: no code there"
         )
-    if image.machine == "EM_386" and address is None and not words.cause and pc is not None:
+    if (
+        image.machine in _X86
+        and "SIG" not in words.text
+        and address is None
+        and not words.cause
+        and pc is not None
+    ):
         # Zephyr was built without the dump of the exception.
         cause = x86_cause(image.bytes_at(pc, 2))
         page = "CPU exception" in words.text and not cause

@@ -80,13 +80,17 @@ def start_qemu(
 
 
 def machine(firmware: Firmware) -> list[str]:
-    """QEMU's command line without link and console: Zephyr's own, else the platform's."""
+    """QEMU's command line without link and console: Zephyr's own with the platform's program, else the
+    platform's."""
     platform = firmware.platform
-    argv = list(firmware.qemu_argv) or [platform.qemu, *platform.qemu_args, "-kernel", str(firmware.elf)]
-    program = shutil.which(argv[0]) or shutil.which(Path(argv[0]).name)
+    own = [platform.qemu, *platform.qemu_args, "-kernel", str(firmware.elf)]
+    name, *words = firmware.qemu_argv or own
+    # A bare name of a Zephyr platform is the one that Zephyr gives the path of, which a build can outlive.
+    is_named = platform.qemu not in ("", Path(name).name)
+    program = shutil.which(platform.qemu) if is_named else shutil.which(name) or shutil.which(platform.qemu)
     if program is None:
-        raise QemuMissingError(f"{argv[0]} is not installed", stage="start QEMU")
-    return [program, *argv[1:]]
+        raise QemuMissingError(f"{platform.qemu or name} is not installed", stage="start QEMU")
+    return [program, *words]
 
 
 def _spawn(

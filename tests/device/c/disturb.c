@@ -178,20 +178,24 @@ float floats_off_result(float x)
 }
 #endif
 
-#elif defined(__x86_64__)
+#else
 
+#include "process.h"
+
+#if defined(__x86_64__)
 #include <signal.h>
 
-void off(void)
+/* Linux's rt_sigprocmask. */
+static void block_signals(void)
 {
-	sigset_t all;
+	uint64_t all = UINT64_MAX;
+	int64_t number = 14;
+	register uint64_t size __asm__("r10") = sizeof(all);
 
-	sigfillset(&all);
-	sigprocmask(SIG_BLOCK, &all, 0);
-}
-
-void on(void)
-{
+	__asm__ volatile("syscall"
+			 : "+a"(number)
+			 : "D"(SIG_BLOCK), "S"(&all), "d"(0), "r"(size)
+			 : "rcx", "r11", "memory");
 }
 
 void mode(void)
@@ -205,14 +209,17 @@ void vectors(void)
 {
 	signal(SIGSEGV, SIG_DFL);
 }
-
 #else
-
-#include "process.h"
+static void block_signals(void)
+{
+}
+#endif
 
 void off(void)
 {
-	if (!is_process()) {
+	if (is_process()) {
+		block_signals();
+	} else {
 		__asm__ volatile("cli" ::: "memory");
 	}
 }

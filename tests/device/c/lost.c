@@ -33,7 +33,7 @@ void end_machine(void)
 {
 #if defined(__riscv)
 	*(volatile uint32_t *)0x100000 = 0x5555;
-#elif defined(__i386__)
+#elif defined(__i386__) || defined(__x86_64__)
 	__asm__ volatile("outb %0, $0xf4" : : "a"((uint8_t)0));
 #elif defined(__arm__) && __ARM_ARCH > 6
 	__asm__ volatile("cpsid f\n\tudf #0");
@@ -42,7 +42,7 @@ void end_machine(void)
 
 _Noreturn void _exit(int status);
 
-#if defined(__i386__)
+#if defined(__i386__) || defined(__x86_64__)
 #include "process.h"
 #endif
 
@@ -51,7 +51,7 @@ void restart(void)
 {
 #if defined(__riscv)
 	((void (*)(void))0x80000000U)();
-#elif defined(__i386__)
+#elif defined(__i386__) || defined(__x86_64__)
 	if (is_process()) {
 		_exit(0);
 	}

@@ -74,6 +74,19 @@ def test_its_run_target_says_how_qemu_runs_it(build_dir: Path) -> None:
         check_flashable(platform)
 
 
+def test_an_image_of_the_program_before_is_made_again(build_dir: Path) -> None:
+    """Zephyr makes the images of a 64-bit x86 only for its run target."""
+    program, image = build_dir / "zephyr" / "zephyr.elf", build_dir / "zephyr" / "image.elf"
+    (build_dir / "build.ninja").write_text(
+        NINJA.format(build_dir).replace(f"-kernel {build_dir}/zephyr/zephyr.elf", f"-kernel {image}")
+        + f"rule copy\n  command = cp {program} {image}\nbuild qemu_kernel_target: copy\n"
+    )
+    for version in (b"1", b"2"):
+        program.write_bytes(b"\x7fELF tvm.rpc.server.x" + version)
+        firmware = firmware_in(target(), build_dir)
+        assert Path(firmware.qemu_argv[-1]).read_bytes() == program.read_bytes()
+
+
 def test_at_a_serial_port_it_is_a_board_that_is_flashed(build_dir: Path) -> None:
     platform = firmware_in(target(serial_port="/dev/ttyACM0"), build_dir).platform
     assert platform.starts == "board"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import pickle
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -36,6 +37,7 @@ from minrpc import (
 from minrpc.firmware import firmware_root, workspaces
 from minrpc.host import Deadline, describe_status, read_before
 from minrpc.host.deadline import WallClock
+from minrpc.running.qemu import machine
 from minrpc.targets import Link, StartFields
 from minrpc.transport import memory_pair
 
@@ -427,6 +429,18 @@ def test_no_qemu(bare: Firmware) -> None:
     other = of_platform(bare, replace(bare.platform, qemu="qemu-system-none"))
     with pytest.raises(QemuMissingError, match="qemu-system-none is not installed"):
         start(other)
+
+
+def test_a_named_qemu_takes_the_place_of_zephyrs(bare: Firmware, tmp_path: Path) -> None:
+    """A program that is not there is an error, not another one on PATH."""
+    named = tmp_path / "qemu-system-arm"
+    zephyrs = replace(bare, qemu_argv=("/moved/qemu-system-arm", "-machine", "mps2-an385"))
+    assert machine(zephyrs) == [shutil.which("qemu-system-arm"), "-machine", "mps2-an385"]
+    zephyrs = of_platform(zephyrs, replace(bare.platform, qemu=str(named)))
+    with pytest.raises(QemuMissingError, match=f"{named} is not installed"):
+        machine(zephyrs)
+    named.touch(mode=0o700)
+    assert machine(zephyrs) == [str(named), "-machine", "mps2-an385"]
 
 
 def test_a_total_deadline_ends_the_start(bare: Firmware) -> None:

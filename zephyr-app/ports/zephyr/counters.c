@@ -41,7 +41,9 @@ static uint64_t read_count(void *context)
 
 const struct minrpc_counter minrpc_zephyr_counters[] = {
 #if defined(CONFIG_TRACING_USER)
+#if !defined(CONFIG_X86_64) /* Zephyr does not trace interrupts there. */
 	{.name = "interrupts", .unit = "", .bits = 32U, .read = read_count, .context = &interrupts},
+#endif
 	{.name = "context_switches",
 	 .unit = "",
 	 .bits = 32U,

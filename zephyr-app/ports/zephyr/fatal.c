@@ -53,6 +53,14 @@ static const char *reason_name(unsigned int reason)
 #endif
 }
 
+#if defined(CONFIG_X86_64)
+#define X86(esf, name) ((esf)->r##name)
+#define X86_CODE(esf)  ((esf)->code)
+#elif defined(CONFIG_X86)
+#define X86(esf, name) ((esf)->e##name)
+#define X86_CODE(esf)  ((esf)->errorCode)
+#endif
+
 /* The address of the faulting instruction; 0 if unknown. */
 static uintptr_t program_counter(const struct arch_esf *esf)
 {
@@ -61,8 +69,8 @@ static uintptr_t program_counter(const struct arch_esf *esf)
 	}
 #if defined(CONFIG_CPU_CORTEX_M)
 	return esf->basic.pc;
-#elif defined(CONFIG_X86) && !defined(CONFIG_X86_64)
-	return esf->eip;
+#elif defined(CONFIG_X86)
+	return X86(esf, ip);
 #elif defined(CONFIG_RISCV)
 	return esf->mepc;
 #else
@@ -76,8 +84,8 @@ static uintptr_t stack_pointer(const struct arch_esf *esf)
 #if defined(CONFIG_CPU_CORTEX_M)
 	ARG_UNUSED(esf);
 	return __get_PSP();
-#elif defined(CONFIG_X86) && !defined(CONFIG_X86_64)
-	return esf == NULL ? 0U : esf->esp;
+#elif defined(CONFIG_X86)
+	return esf == NULL ? 0U : X86(esf, sp);
 #else
 	return (uintptr_t)esf;
 #endif
@@ -98,7 +106,7 @@ static uintptr_t fault_address(unsigned int reason)
 		return SCB->BFAR;
 	}
 	return 0U;
-#elif defined(CONFIG_X86) && !defined(CONFIG_X86_64)
+#elif defined(CONFIG_X86)
 	uintptr_t address;
 
 	ARG_UNUSED(reason);
@@ -144,8 +152,8 @@ static uintptr_t link_register(const struct arch_esf *esf)
  */
 static unsigned int error_code(const struct arch_esf *esf)
 {
-#if defined(CONFIG_X86) && !defined(CONFIG_X86_64)
-	return esf == NULL ? 0U : esf->errorCode;
+#if defined(CONFIG_X86)
+	return esf == NULL ? 0U : (unsigned int)X86_CODE(esf);
 #elif defined(CONFIG_RISCV)
 	ARG_UNUSED(esf);
 	return (unsigned int)(csr_read(mcause) & CONFIG_RISCV_MCAUSE_EXCEPTION_MASK);
