@@ -40,6 +40,8 @@ CORES: Final = (
 )
 # Slow tests, which `tests/device` leaves out, that alone see something of Zephyr's: a named file runs whole.
 SLOW_ON_ZEPHYR: Final = device_tests("memory", "zephyr_options", "tcp_link", "linked", "c_loads")
+# A board of Zephyr's by its name, with a platform of this file.
+BY_NAME: Final = ("--minrpc-platforms-file", "tests/device/boards.toml", "--platform", "x86_64")
 # Tests that build other projects: RTL in Verilator, models by TVM, pqm4's schemes.
 FOREIGN_TESTS: Final = (
     "tests/device/test_rtl.py",
@@ -195,6 +197,8 @@ def all_zephyrs(work: Path) -> Iterator[Step]:
             boards = ["mps2_an385", "native_sim", "qemu_cortex_m3"]
             some = device_tests("session", "c_library", "zephyr_driver")
             yield from each.test(boards, *CORE_TESTS, *some)
+            named = (*CORE_TESTS, *device_tests("death", "c_deaths", "memory"))
+            yield each.step("qemu_x86_64 by its name", "./run", "test", *named, *BY_NAME, limit_s=1800)
             yield each.step("twister", ".ci/twister", f"{work}/twister", "qemu_x86", "qemu_x86:minrpc.qemu")
         else:
             some = device_tests("session", "c_deaths")

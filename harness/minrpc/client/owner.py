@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from minrpc.errors import HarnessError, LinkClosedError
@@ -159,6 +160,9 @@ class Owner(Protocol):
         said: the device's output over the link since the session began.
         """
 
+    def note_program(self, elf: Path) -> None:
+        """Registers the program that runs, which the device's build id has told."""
+
     def note_code(self, base: int, size: int, name: str, program: bytes) -> None:
         """Notes loaded code, as `Counters.note_code`, so that a crash in it is reported with its lines."""
 
@@ -221,6 +225,9 @@ class Unowned:
 
     def note_code(self, base: int, size: int, name: str, program: bytes) -> None:
         """Does nothing: the code's lines are not needed here."""
+
+    def note_program(self, elf: Path) -> None:
+        """Does nothing: the program's lines are not needed here."""
 
     def peek(self, address: int, nbytes: int) -> bytes | None:
         """None: only the link leads to the device's memory."""

@@ -101,13 +101,13 @@ def load(
     compiled = compile_sources(sources, toolset)
     _require_content(compiled)
     try:
-        return load_compiled(session, *_with_fakes(session, compiled, toolset, fakes, replaced))
+        return _load(session, compiled, toolset, fakes, replaced)
     except UndefinedSymbolsError as error:
         tell_prototypes(compiled, error)
         rest = compile_sources(sources, toolset, error.names)
         if rest.functions == compiled.functions or all(item.unsupported for item in rest.functions.values()):
             raise
-        return load_compiled(session, *_with_fakes(session, rest, toolset, fakes, replaced))
+        return _load(session, rest, toolset, fakes, replaced)
 
 
 def _require_content(compiled: Compiled) -> None:
@@ -120,19 +120,19 @@ def _require_content(compiled: Compiled) -> None:
         )
 
 
-def _with_fakes(
+def _load(
     session: Session,
     compiled: Compiled,
     toolset: Toolset,
     fakes: FakesGiven | None,
     replaced: ReplacementsGiven | None,
-) -> tuple[Compiled, Toolset, Mapping[str, FakeFunction]]:
-    """The sources, with the Python functions that they call."""
-    if fakes is None and replaced is None:
-        return compiled, toolset, {}
-    missing = partial(_missing, session, compiled, toolset)
-    extended, functions = with_fakes(compiled, toolset, fakes or {}, replaced or {}, missing)
-    return extended, toolset, functions
+) -> LoadedLibrary:
+    """Load the sources, with the Python functions that they call."""
+    functions: Mapping[str, FakeFunction] = {}
+    if fakes is not None or replaced is not None:
+        missing = partial(_missing, session, compiled, toolset)
+        compiled, functions = with_fakes(compiled, toolset, fakes or {}, replaced or {}, missing)
+    return load_compiled(session, compiled, toolset, functions)
 
 
 def _missing(session: Session, compiled: Compiled, toolset: Toolset) -> Sequence[str]:
@@ -170,6 +170,7 @@ def firmware_of(session: Session, given: Firmware | None = None) -> Firmware:
     build_id = session.info().build_id
     elf = program_with(build_id) if build_id and target is not None else None
     if elf is not None and target is not None:
+        session.owner.note_program(elf)
         return firmware_from(target, elf)
     why = f": no firmware of the cache has its build id {build_id[:16]}" if build_id else ""
     raise LoadError(

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, NamedTuple, Self
 
@@ -295,6 +296,12 @@ class RunningDevice:
             error.details += tuple(self._where_it_hangs(asked=bool(error.details)))
         error.details += tuple(line for line in before if not is_told(line, error.message))
         return error
+
+    def note_program(self, elf: Path) -> None:
+        """Register the program of a board, so that a crash in it or in loaded code is reported with its
+        lines."""
+        if self.image is None or self.image.path != elf:
+            self.image = Image(elf)
 
     def note_code(self, base: int, size: int, name: str, program: bytes) -> None:
         """Register loaded code, as `QemuCounters.note_code` does, so that a crash in it is reported with its

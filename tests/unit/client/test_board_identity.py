@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from minrpc import DeviceInfo, Target, WrongBoardError, build, open_device, start
+from minrpc import DeadlineError, DeviceInfo, Target, WrongBoardError, build, open_device, start
 from minrpc.client import RpcClient
 from minrpc.firmware import Workspace, firmware_root, workspaces
 from minrpc.names import same_board
@@ -30,6 +31,17 @@ def link(monkeypatch: pytest.MonkeyPatch) -> str:
 def test_the_board_that_was_named(link: str, name: str | None) -> None:
     with open_device(Target.named(name, serial_port=link)) as device:
         assert device.info().board == "nucleo_f746zg/stm32f746xx"
+
+
+def test_the_program_that_runs_is_known_by_its_build_id(link: str, tmp_path: Path) -> None:
+    """An error names the line of loaded code, though nobody has named the firmware."""
+    source = tmp_path / "ticks.c"
+    source.write_text("int tick(void);\nint waits(void)\n{\n\twhile (tick() == 0) {\n\t}\n\treturn 1;\n}\n")
+    with open_device(Target.named(None, serial_port=link)) as device:
+        lib = device.load(source, fakes={"tick": lambda: 0})
+        with pytest.raises(DeadlineError) as caught:
+            lib["waits"].with_timeout(0.3)()
+    assert caught.value.details[0] == "it asked Python for tick, in waits at ticks.c:4"
 
 
 def test_another_board_is_refused(link: str) -> None:
