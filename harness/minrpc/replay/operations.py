@@ -170,14 +170,14 @@ def _thumb_memory(decoder: capstone.Cs, found: capstone.CsInsn, name: str) -> Op
         down = -size if "db" in name else 0
         back = (-size if "db" in name else size) if found.writeback else 0
         return Operation(found.address, kind, tuple(registers), (base,), down, back)
-    place = next((item.mem for item in found.operands if item.type == capstone.arm.ARM_OP_MEM), None)
-    if place is None:
+    memory = next((item for item in found.operands if item.type == capstone.arm.ARM_OP_MEM), None)
+    if memory is None:
         return Operation(found.address, Kind.OTHER, tuple(registers))
+    place = memory.mem
     base = decoder.reg_name(place.base)
     sources = (base, decoder.reg_name(place.index)) if place.index else (base,)
     if name.startswith(("strex",)):
         registers = registers[1:]
-    memory = next(item for item in found.operands if item.type == capstone.arm.ARM_OP_MEM)
     literal = (found.address & ~3) + 4 + place.disp if base == "pc" and not place.index else 0
     shift = memory.shift.value if memory.shift.type == capstone.arm.ARM_SFT_LSL else 0
     post = next((item.imm for item in found.operands if item.type == capstone.arm.ARM_OP_IMM), 0)

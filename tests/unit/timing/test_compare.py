@@ -199,6 +199,9 @@ def test_a_record_as_text() -> None:
     assert "outliers      1, kept (repeat 7: 900 ticks)" in text
     assert "not subtracted" in text
     assert "it takes 6 repeats" in record_text(recorded([1000]))
+    for ticks, known in ((595, "don't tell the call from an empty one"), (1000, "known to")):
+        record = recorded([ticks] * 5 + [ticks + 20])
+        assert known in record_text(dataclasses.replace(record, measurement=record.measurement.net()))
 
 
 @pytest.mark.parametrize(
