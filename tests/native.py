@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ import pytest
 from minrpc import PLATFORMS, Firmware, Platform, Target, build as build_firmware, lacking
 from minrpc.firmware.cache import locked
 from minrpc.program import read_program
+from minrpc.targets.qemu_command import without_wired
 
 _NETWORK_S: Final = 600
 
@@ -30,6 +32,18 @@ def need_platform(platform: Platform) -> None:
     """Skips the test, with the reason, if the platform can't run here."""
     if lacks := lacking(platform):
         pytest.skip(f"{platform.name} lacks {'; '.join(f'{item.name}: {item.problem}' for item in lacks)}")
+
+
+def need_builtin(platform: str) -> None:
+    """Skips the test, which names the platform to another process or command, if only a file has it."""
+    if platform not in PLATFORMS:
+        pytest.skip(f"{platform} stands in a file of platforms that this test does not name")
+
+
+def qemu_on_stdio(firmware: Firmware) -> str:
+    """The command of QEMU for a Zephyr on a PC, with RPC's UART as standard input and output."""
+    wired = ["-serial", "null", "-serial", "stdio", "-display", "none"]
+    return shlex.join([*without_wired(firmware.qemu_argv), *wired])
 
 
 def run_or_skip(*command: str) -> None:

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc import PLATFORMS, CFunctions, HarnessError, RunningDevice, debug
+from minrpc import CFunctions, HarnessError, RunningDevice, debug
 from minrpc.cli import main
 from minrpc.library import LoadedLibrary
+
+from tests.native import need_builtin
 
 pytestmark = pytest.mark.skipif(
     shutil.which("gdb-multiarch") is None, reason="gdb-multiarch is not installed"
@@ -88,8 +90,7 @@ def test_an_unknown_function(lib: CFunctions) -> None:
 def test_the_command(
     running_device: RunningDevice, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    if running_device.name not in PLATFORMS:
-        pytest.skip("the platform stands in a file that the command does not read")
+    need_builtin(running_device.name)
     (tmp_path / "add.c").write_text("int sum(int a, int b) { return a + b; }")
     words = ["debug", str(tmp_path / "add.c"), "sum", "--arg", "20", "--arg", "22"]
     assert main([*words, "--platform", running_device.name, "--gdb", "-batch -ex 'info args'"]) == 0

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from minrpc import (
-    PLATFORMS,
     ConfigurationError,
     LoadedLibrary,
     LoadError,
@@ -19,6 +18,7 @@ from minrpc import (
 from minrpc.library import LinkedLibrary
 
 from tests.device.other_firmware import require_passed
+from tests.native import need_builtin
 
 HERE = Path(__file__).parent
 FILE = HERE / "linked.toml"
@@ -33,8 +33,7 @@ def platform(running_device: RunningDevice) -> str:
     target = running_device.target
     if target.serial_port is not None or target.build_dir is not None:
         pytest.skip("a firmware is built for this test")
-    if running_device.name not in PLATFORMS:
-        pytest.skip("the platform stands in another file")
+    need_builtin(running_device.name)
     return running_device.name
 
 

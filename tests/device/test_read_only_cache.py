@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from minrpc import PLATFORMS, Firmware
+from minrpc import Firmware
 from minrpc.firmware import cache_home
+
+from tests.native import need_builtin
 
 pytestmark = pytest.mark.once
 
@@ -32,8 +34,7 @@ READ_ONLY = 'mount --bind "$0" "$0" && mount -o remount,ro,bind "$0" && exec "$@
 def test_it_serves_firmware_plugin_and_new_code(firmware: Firmware | None, tmp_path: Path) -> None:
     if firmware is None or not firmware.build_dir.is_relative_to(cache_home()):
         pytest.skip("its firmware is not in the cache")
-    if firmware.platform.name not in PLATFORMS:
-        pytest.skip("the platform stands in a file that the other process does not read")
+    need_builtin(firmware.platform.name)
     apart = ["unshare", "--map-root-user", "--mount", "sh", "-c", READ_ONLY, str(cache_home())]
     if subprocess.run([*apart, "true"], check=False, capture_output=True).returncode:
         pytest.skip("this machine gives processes no mounts of their own")

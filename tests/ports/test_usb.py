@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from minrpc import HarnessError, Target, build, connect, start
 from minrpc.firmware import Workspace, firmware_root, workspaces
-from minrpc.targets.qemu_command import without_wired
 
 from tests.device.other_firmware import require_passed
+from tests.native import qemu_on_stdio
 
 HERE = Path(__file__).parent / "usb"
 FILE = HERE / "usb.toml"
@@ -27,9 +27,7 @@ def port(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     workspace: Workspace = request.param
     monkeypatch.setenv("ZEPHYR_BASE", str(workspace.base))
     firmware = build(Target.named("usb", platforms_file=FILE))
-    wired = ["-serial", "null", "-serial", "stdio", "-display", "none"]
-    words = [sys.executable, str(HERE / "host.py"), *without_wired(firmware.qemu_argv), *wired]
-    return f"exec:{shlex.join(words)}"
+    return f"exec:{shlex.join([sys.executable, str(HERE / 'host.py')])} {qemu_on_stdio(firmware)}"
 
 
 def test_what_holds_for_a_uart_holds_for_usb(port: str) -> None:

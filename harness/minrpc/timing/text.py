@@ -77,8 +77,9 @@ def _interval(measurement: Measurement) -> str:
         counted = "processes" if measurement.processes > 1 else "repeats"
         return f"of the median: not known, it takes {least_samples()} {counted}"
     span = f"{count(interval.low, 3)} to {count(interval.high, 3)} ticks"
-    known = f"known to {percent(measurement.summary.precision, 2, '')}"
-    if interval.low <= 0:  # Without the overhead.
+    if interval.low > 0:
+        known = f"known to {percent(measurement.summary.precision, 2, '')}"
+    else:  # Without the overhead.
         known = "in which these repeats don't tell the call from an empty one"
     alone = ", in this process" if measurement.clock.mode == "wall" and measurement.processes == 1 else ""
     return f"of the median{alone}: {span}, {known}"

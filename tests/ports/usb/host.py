@@ -38,10 +38,15 @@ class Attached(Exception):  # noqa: N818
 
 @dataclass
 class Host:
-    """One device on a bus, whose ends are descriptors. ready: OUT endpoints that take a packet."""
+    """One device on a bus, whose ends are descriptors.
+
+    port: the IN endpoint whose packets go to the standard output.
+    ready: OUT endpoints that take a packet.
+    """
 
     read_fd: int
     write_fd: int
+    port: int = 0
     ready: set[int] = field(default_factory=set)
     buffer: bytes = b""
 
@@ -50,7 +55,7 @@ class Host:
         os.write(self.write_fd, bytes((ord(kind), address, len(data))) + data)
 
     def receive(self) -> tuple[str, int, bytes]:
-        """The next message. Raises Attached, and EOFError at the emulator's end."""
+        """The next message; an IN packet gets its ACK. Raises Attached, or EOFError at the emulator's end."""
         while len(self.buffer) < 3 or len(self.buffer) < 3 + self.buffer[2]:
             data = os.read(self.read_fd, 4096)
             if not data:
@@ -58,13 +63,18 @@ class Host:
             self.buffer += data
         end = 3 + self.buffer[2]
         message, self.buffer = self.buffer[:end], self.buffer[end:]
-        kind, address = chr(message[0]), message[1]
-        if kind == "+":
-            self.ready.clear()
-            raise Attached
-        if kind == "R":
-            self.ready.add(address)
-        return kind, address, message[3:]
+        kind, address, data = chr(message[0]), message[1], message[3:]
+        match kind:
+            case "+":
+                self.ready.clear()
+                raise Attached
+            case "R":
+                self.ready.add(address)
+            case "I":
+                self.send("A", address)
+                if address == self.port:
+                    os.write(1, data)
+        return kind, address, data
 
     def control(
         self, kind: int, request: int, value: int, index: int, data: bytes = b"", room: int = 0
@@ -85,16 +95,13 @@ class Host:
         """The next IN packet of a control transfer."""
         while True:
             kind, address, data = self.receive()
-            if kind == "I":
-                self.send("A", address)
-                if address & 0x7F == 0:
-                    return data
-                os.write(1, data)
-            elif kind == "X":
+            if kind == "I" and address == _TO_HOST:
+                return data
+            if kind == "X":
                 raise StallError
 
-    def enumerated(self) -> tuple[int, int]:
-        """Configure the device and open its port. Returns its bulk endpoints, IN and OUT."""
+    def enumerated(self) -> int:
+        """Configure the device and open its port. Returns the port's OUT endpoint."""
         os.write(self.write_fd, _SYNC)
         self.send("B", 0)
         device = self.control(_TO_HOST, _GET_DESCRIPTOR, _DEVICE << 8, 0, room=18)
@@ -104,33 +111,27 @@ class Host:
         (size,) = struct.unpack_from("<H", head, 2)
         whole = self.control(_TO_HOST, _GET_DESCRIPTOR, _CONFIGURATION << 8, 0, room=size)
         bulk = [item[2] for item in descriptors(whole) if item[1] == _ENDPOINT and item[3] & 3 == _BULK]
+        [self.port] = [address for address in bulk if address & _TO_HOST]
+        [to_device] = [address for address in bulk if not address & _TO_HOST]
         self.control(0, _SET_CONFIGURATION, whole[5], 0)
         self.control(_OF_INTERFACE, _SET_LINE_CODING, 0, 0, struct.pack("<IBBB", 115_200, 0, 0, 8))
         self.control(_OF_INTERFACE, _SET_CONTROL_LINE_STATE, _DTR_AND_RTS, 0)
-        [to_host] = [address for address in bulk if address & _TO_HOST]
-        [to_device] = [address for address in bulk if not address & _TO_HOST]
-        return to_host, to_device
+        return to_device
 
-    def carry(self, to_host: int, to_device: int) -> None:
+    def carry(self, to_device: int) -> None:
         """Be the serial port until the standard input ends."""
         while True:
             while self.buffer:
-                self._taken(to_host)
+                self.receive()
             inputs = [self.read_fd, *([0] if to_device in self.ready else [])]
             readable, _, _ = select.select(inputs, [], [])
             if self.read_fd in readable:
-                self._taken(to_host)
+                self.receive()
             elif data := os.read(0, PACKET):
                 self.ready.discard(to_device)
                 self.send("O", to_device, data)
             else:
                 raise EOFError
-
-    def _taken(self, to_host: int) -> None:
-        kind, address, data = self.receive()
-        if kind == "I" and address == to_host:
-            self.send("A", address)
-            os.write(1, data)
 
 
 def descriptors(data: bytes) -> list[bytes]:
@@ -152,7 +153,7 @@ def main() -> None:
             while True:
                 try:
                     if attached:
-                        host.carry(*host.enumerated())
+                        host.carry(host.enumerated())
                     host.receive()
                 except Attached:
                     attached = True

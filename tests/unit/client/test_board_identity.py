@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,8 @@ from minrpc import DeadlineError, DeviceInfo, Target, WrongBoardError, build, op
 from minrpc.client import RpcClient
 from minrpc.firmware import Workspace, firmware_root, workspaces
 from minrpc.names import same_board
-from minrpc.targets.qemu_command import without_wired
+
+from tests.native import qemu_on_stdio
 
 
 @pytest.fixture
@@ -67,16 +67,7 @@ def test_zephyrs_firmware_tells_its_board(workspace: Workspace, monkeypatch: pyt
     firmware = build(Target.named("qemu_x86"))
     with open_device(firmware) as device:
         assert same_board(device.info().board, "qemu_x86")
-    words = [
-        *without_wired(list(firmware.qemu_argv)),
-        "-serial",
-        "null",
-        "-serial",
-        "stdio",
-        "-display",
-        "none",
-    ]
-    link = f"exec:{shlex.join(words)}"
+    link = f"exec:{qemu_on_stdio(firmware)}"
     refused = pytest.raises(WrongBoardError, match="is qemu_x86/atom, not nucleo_f746zg")
     with start(Target.named("nucleo_f746zg", serial_port=link, session_timeout_s=60)) as running, refused:
         open_device(running)
