@@ -38,12 +38,12 @@ def interrupts(image: Firmware) -> Interrupts:
 def assert_right(rig: Rig, interrupts: Interrupts, ticks: int, number: int, rounds: int) -> float:
     """Asserts that `ticks` is the time of these instructions and of the interrupts that fall into it.
 
-    The number of interrupts is known to about one in `Interrupts.SECONDS`. But their instructions are whole
+    The number of interrupts is known to about one in `interrupts.seconds`. But their instructions are whole
     numbers, to the tick if the clock itself loses nothing. Returns the error in ticks.
     """
     expected = interrupts.per_s * ticks / rig.hz * rig.ticks_per_instruction
     off = rig.excess(ticks, number, rounds) - expected
-    unknown = interrupts.most + interrupts.one * ticks / rig.hz / Interrupts.SECONDS
+    unknown = interrupts.most + interrupts.one * ticks / rig.hz / interrupts.seconds
     assert abs(off) <= TICKS + unknown * rig.ticks_per_instruction
     if rig.reloads:
         return off

@@ -50,15 +50,14 @@ class Interrupts:
     """Cost of interrupts in a measured time, in instructions.
 
     per_s: in a second, on average.
-    most: in one measurement of `SECONDS`.
+    most: in one measurement of `seconds`.
     one: instructions of a single interrupt, a whole number, if all interrupts are alike.
     """
 
     per_s: float
     most: float
     one: int
-
-    SECONDS = 12.0
+    seconds: float
 
 
 @dataclass
@@ -151,18 +150,20 @@ class Rig:
 
     def interrupts(self) -> Interrupts:
         """The cost of interrupts, from measurements of some seconds, and from shorter measurements, some of
-        which have one interrupt."""
+        which have one interrupt. A clock may have an interrupt only each time that 31 bits of it pass."""
         runs = [self._added(seconds, 12 if seconds < 0.5 else 3) for seconds in (0.3, 0.7, 1.5, 3, 6)]
-        long_runs = self._added(Interrupts.SECONDS, 5)
+        seconds, long_runs = 12.0, self._added(12.0, 5)
+        if not any(long_runs):
+            seconds = 2**32 / self.hz
+            long_runs = self._added(seconds, 2)
         added = [
             excess
             for run in [*runs, long_runs]
             for excess in run
             if excess * self.ticks_per_instruction > TICKS
         ]
-        return Interrupts(
-            fmean(long_runs) / Interrupts.SECONDS, max(long_runs), round(min(added, default=0.0))
-        )
+        one = round(min(added, default=0.0))
+        return Interrupts(fmean(long_runs) / seconds, max(long_runs), one, seconds)
 
     def _added(self, seconds: float, repeat: int) -> list[float]:
         """Instructions beyond the model, in each repeat of a measurement of this length. The clock's own

@@ -26,7 +26,7 @@ source = "..."
 first = ["load"]
 then = ["load", "store"]
 unless = "address"              # condition, also `when`: address, uses, updates, straddles, both straddle,
-                                # overwrites
+                                # both indexed, overwrites
 between = 0                     # instructions between the two; optional
 cycles = -1
 source = "..."
@@ -69,7 +69,7 @@ from minrpc.cycles.operands import OPERATIONS, RULES, Operation, table as rule_t
 from minrpc.errors import ConfigurationError
 from minrpc.targets.table import Platform
 
-When = Literal["", "address", "uses", "updates", "straddles", "both straddle", "overwrites"]
+When = Literal["", "address", "uses", "updates", "straddles", "both straddle", "both indexed", "overwrites"]
 ACCESSES: Final = ("load", "store")
 _SIZES: Final = ("half", "word")
 # Jumps that are taken whenever they are executed.
@@ -116,7 +116,8 @@ class Pair:
     when, unless: conditions. "address": the second instruction's address uses a register that the first
         writes. "uses": the second reads such a register. "updates": the second writes its new address to the
         base register. "straddles": the second is 4 bytes long and not word aligned. "both straddle": the
-        first, too. "overwrites": the second writes a register that it reads. "": no condition.
+        first, too. "both indexed": the address of each is the sum of two registers. "overwrites": the second
+        writes a register that it reads. "": no condition.
     """
 
     first: frozenset[str]
@@ -161,6 +162,8 @@ def _depends(how: When, first: Instruction, then: Instruction) -> bool:
             return _straddles(then)
         case "both straddle":
             return _straddles(first) and _straddles(then)
+        case "both indexed":
+            return len(first.address) == len(then.address) == 2
         case "overwrites":
             return bool(then.reads & then.writes)
     return bool(first.writes & then.reads)

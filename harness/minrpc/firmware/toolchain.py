@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chooses compilers as Zephyr users expect: the compiler set by variables, the Zephyr SDK, then Debian's."""
+"""Chooses compilers as Zephyr users expect: the compiler set by variables, the Zephyr SDK, then the compiler
+on PATH, which has the names of Debian's."""
 
 from __future__ import annotations
 
@@ -13,7 +14,6 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.errors import ToolchainMissingError
-from minrpc.firmware.cache import cache_home
 from minrpc.firmware.environment import searched_from
 from minrpc.host.process import ask_tool, describe_status
 from minrpc.host.system import home_directory
@@ -27,50 +27,51 @@ class DebianToolchain:
 
     packages: names for `apt install`.
     compiler: the program.
-    zephyr: Zephyr's environment variables.
+    variant: Zephyr's name for such compilers.
     narrow: Zephyr's flags for 32 bits, if some of these compilers have no libgcc for 32 bits.
     removes: the package that can't be installed beside these; "" for none.
     """
 
     packages: str
     compiler: str
-    zephyr: Mapping[str, str]
+    variant: str = "cross-compile"
     narrow: tuple[str, ...] = ()
     removes: str = ""
 
-
-def _cross(prefix: str) -> dict[str, str]:
-    return {"ZEPHYR_TOOLCHAIN_VARIANT": "cross-compile", "CROSS_COMPILE": f"/usr/bin/{prefix}"}
+    def variables(self) -> dict[str, str]:
+        """Zephyr's environment variables for this compiler where PATH has it; Zephyr looks for binutils
+        beside it, where a link of ccache's has none."""
+        places = (shutil.which(self.compiler, path=part) for part in os.get_exec_path())
+        programs = (Path(place).resolve() for place in places if place)
+        directory = next((path.parent for path in programs if path.name != "ccache"), Path("/usr/bin"))
+        chosen = {"ZEPHYR_TOOLCHAIN_VARIANT": self.variant}
+        match self.variant:
+            case "cross-compile":
+                chosen["CROSS_COMPILE"] = str(directory / self.compiler.removesuffix("gcc"))
+            case "gnuarmemb":
+                chosen["GNUARMEMB_TOOLCHAIN_PATH"] = str(directory.parent)
+        return chosen
 
 
 # A directory for each installed package of Debian's.
 _PACKAGES: Final = Path("/usr/share/doc")
 
 DEBIAN: Final[Mapping[str, DebianToolchain]] = {
-    "host": DebianToolchain("gcc gcc-multilib", "gcc", {"ZEPHYR_TOOLCHAIN_VARIANT": "host"}),
-    "x86": DebianToolchain(
-        "gcc gcc-multilib", "x86_64-linux-gnu-gcc", _cross("x86_64-linux-gnu-"), narrow=("-m32",)
-    ),
-    "arm": DebianToolchain(
-        "gcc-arm-none-eabi picolibc-arm-none-eabi",
-        "arm-none-eabi-gcc",
-        {"ZEPHYR_TOOLCHAIN_VARIANT": "gnuarmemb", "GNUARMEMB_TOOLCHAIN_PATH": "/usr"},
-    ),
+    "host": DebianToolchain("gcc gcc-multilib", "gcc", "host"),
+    "x86": DebianToolchain("gcc gcc-multilib", "x86_64-linux-gnu-gcc", narrow=("-m32",)),
+    "arm": DebianToolchain("gcc-arm-none-eabi picolibc-arm-none-eabi", "arm-none-eabi-gcc", "gnuarmemb"),
     "arm64": DebianToolchain(
         "gcc-aarch64-linux-gnu",
         "aarch64-linux-gnu-gcc",
-        _cross("aarch64-linux-gnu-"),
         removes="gcc-multilib",
     ),
     "riscv": DebianToolchain(
         "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
         "riscv64-unknown-elf-gcc",
-        _cross("riscv64-unknown-elf-"),
     ),
     "riscv32": DebianToolchain(
         "gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf",
         "riscv64-unknown-elf-gcc",
-        _cross("riscv64-unknown-elf-"),
         narrow=("-march=rv32imac", "-mabi=ilp32"),
     ),
 }
@@ -144,7 +145,7 @@ def debian_toolchain(arch: str, *, bare: bool = False) -> Toolchain:
         if known.removes and (_PACKAGES / known.removes).exists():
             step = f"run `west sdk install`: Debian's {known.packages} would remove {known.removes}"
         raise ToolchainMissingError(f"{missing} is not installed", stage="build", next_step=step)
-    return Toolchain(version, known.zephyr)
+    return Toolchain(version, known.variables())
 
 
 def _has_picolibc(toolchain: DebianToolchain) -> bool:
@@ -199,7 +200,7 @@ def zephyr_toolchain(arch: str) -> Toolchain:
         return Toolchain(f"Zephyr SDK {sdk_version(sdk)}", environment)
     toolchain = debian_toolchain(arch)
     _check_libgcc(DEBIAN[arch])
-    more = {**_limits_header(DEBIAN[arch].compiler), **(_second_stage() if arch == "arm" else {})}
+    more = _second_stage() if arch == "arm" else {}
     return Toolchain(toolchain.description, {**toolchain.environment, **more})
 
 
@@ -276,23 +277,6 @@ def _set_tools() -> str:
     return "".join(f" {name}={os.environ[name]}" for name in names)
 
 
-def _limits_header(compiler: str) -> dict[str, str]:
-    """Works around Debian's GCC 12, which keeps limits.h in include/, not in include-fixed/.
-
-    Zephyr asks GCC before 13.1 for the path of include-fixed/limits.h and needs an answer. GCC also looks for
-    such files in LIBRARY_PATH, so a directory there has a link to the header that GCC does have.
-    """
-    if Path(_file_of(compiler, "include-fixed/limits.h")).is_absolute():
-        return {}
-    header = _file_of(compiler, "include/limits.h")
-    directory = cache_home() / "toolchain" / re.sub(r"\W+", "-", header).strip("-")
-    link = directory / "include-fixed" / "limits.h"
-    if not link.is_symlink():
-        link.parent.mkdir(parents=True, exist_ok=True)
-        _link(link, header)
-    return {"LIBRARY_PATH": _before_users(directory)}
-
-
 def _second_stage() -> dict[str, str]:
     """Works around Debian's picolibc.specs, whose --gc-sections leaves nothing of the RP2040's bootloader.
 
@@ -302,19 +286,6 @@ def _second_stage() -> dict[str, str]:
     return {"LDFLAGS": f"{users} -Wl,-u,_stage2_boot".strip()}
 
 
-def _link(link: Path, target: str) -> None:
-    try:
-        link.symlink_to(target)
-    except FileExistsError:
-        return  # Another build has just created it.
-
-
 def _file_of(compiler: str, name: str) -> str:
     command = [compiler, f"--print-file-name={name}"]
-    # LIBRARY_PATH may have our own link.
     return ask_tool(command, env=users_environment(os.environ)).stdout.strip()
-
-
-def _before_users(directory: Path) -> str:
-    """A LIBRARY_PATH with `directory` in front of the user's."""
-    return os.pathsep.join(filter(None, (str(directory), users_environment(os.environ).get("LIBRARY_PATH"))))

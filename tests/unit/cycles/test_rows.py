@@ -52,6 +52,8 @@ _CODE: Final[dict[str, str]] = {
     "cbz r0": "08b1",
     "add.w r3, r3, #1": "03f10103",
     "ldr.w r2, [r1]": "d1f80020",
+    "ldr.w r2, [r1, r4]": "51f80420",
+    "str.w r2, [r1]": "c1f80020",
     "adds r1, #4": "0431",
     "vadd.f32 s0, s1, s2": "30ee810a",
     "vadd.f32 s3, s0, s2": "70ee011a",
@@ -369,8 +371,12 @@ def test_neighbours(name: str) -> None:
             ("adds r2, #1", *["add.w r3, r3, #1"] * 2, "adds r2, #1", "adds r2, #1", "add.w r3, r3, #1"),
             [1] * 6,
         ),
-        # The first of several loads has the cycle.
+        # The first of several loads and stores has the cycle.
         (("adds r2, #1", *["ldr.w r2, [r1]"] * 3), [1, 3, 1, 1]),
+        (("adds r2, #1", *["str.w r2, [r1]"] * 3), [1, 2, 1, 1]),
+        (("adds r2, #1", "ldr.w r2, [r1]", "ldr.w r2, [r1, r4]", "ldr.w r2, [r1]"), [1, 3, 1, 1]),
+        # Each of several with an index has it.
+        (("adds r2, #1", *["ldr.w r2, [r1, r4]"] * 3), [1, 3, 2, 2]),
         # The load's own row has the cycle.
         (("adds r2, #1", "ldr.w r2, [r1]", *["add.w r3, r3, #1"] * 3), [1, 3, 2, 1, 1]),
     ],

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -24,19 +23,14 @@ def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return bin_dir
 
 
-def make_compiler(
-    bin_dir: Path, name: str, *, fixed_header: bool = True, picolibc: bool = True, libgcc_class: int = 1
-) -> None:
+def make_compiler(bin_dir: Path, name: str, *, picolibc: bool = True, libgcc_class: int = 1) -> None:
     """Write a program that answers like GCC. libgcc_class: ELF's class, 1 for 32 bits, 2 for 64."""
     libgcc = bin_dir / f"{name}-libgcc.a"
     libgcc.write_bytes(b"!<arch>\nmember  \x7fELF" + bytes([libgcc_class]))
-    fixed = "/gcc/include-fixed/limits.h" if fixed_header else "include-fixed/limits.h"
     specs = "/gcc/picolibc.specs" if picolibc else "picolibc.specs"
     script = f"""#!/bin/sh
 case "$1" in
 --version) echo "{name} 12.2" ;;
---print-file-name=include-fixed/limits.h) echo {fixed} ;;
---print-file-name=include/limits.h) echo /gcc/12/include/limits.h ;;
 --print-file-name=picolibc.specs) echo {specs} ;;
 *) echo {libgcc} ;;
 esac
@@ -109,21 +103,30 @@ def test_debians_arm_compiler(bare_machine: Path) -> None:
     assert chosen.description == "arm-none-eabi-gcc 12.2"
     assert chosen.environment == {
         "ZEPHYR_TOOLCHAIN_VARIANT": "gnuarmemb",
-        "GNUARMEMB_TOOLCHAIN_PATH": "/usr",
+        "GNUARMEMB_TOOLCHAIN_PATH": str(bare_machine.parent),
         "LDFLAGS": "-Wl,-u,_stage2_boot",
     }
 
 
-def test_a_gcc_without_fixed_limits_gets_a_link_in_our_cache(
-    tmp_path: Path, bare_machine: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("arch", ["arm64", "riscv"])
+def test_the_compiler_on_path_is_zephyrs(
+    arch: str, bare_machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_compiler(bare_machine, "x86_64-linux-gnu-gcc", fixed_header=False)
-    monkeypatch.setenv("LIBRARY_PATH", "/users/own")
-    for _ in range(2):
-        ours, users = zephyr_toolchain("x86").environment["LIBRARY_PATH"].split(os.pathsep)
-        assert users == "/users/own"
-        assert Path(ours).is_relative_to(tmp_path / "cache" / "minrpc")
-        assert os.readlink(Path(ours, "include-fixed", "limits.h")) == "/gcc/12/include/limits.h"
+    """Links of ccache's, and a link to the compiler, stand before it on PATH."""
+    compiler = {"arm64": "aarch64-linux-gnu-gcc", "riscv": "riscv64-unknown-elf-gcc"}[arch]
+    wrappers, links = tmp_path / "wrappers", tmp_path / "links"
+    for directory in (wrappers, links):
+        directory.mkdir()
+    make_compiler(bare_machine, "ccache")
+    make_compiler(bare_machine, compiler)
+    (wrappers / compiler).symlink_to(bare_machine / "ccache")
+    (links / compiler).symlink_to(bare_machine / compiler)
+    monkeypatch.setenv("PATH", f"{wrappers}:{links}")
+    prefix = str(bare_machine / compiler.removesuffix("gcc"))
+    assert debian_toolchain(arch).environment == {
+        "ZEPHYR_TOOLCHAIN_VARIANT": "cross-compile",
+        "CROSS_COMPILE": prefix,
+    }
 
 
 @pytest.mark.parametrize(
