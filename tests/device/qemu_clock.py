@@ -7,7 +7,8 @@ machine that QEMU derives from it and the guest does not touch:
 - q35: the ACPI power management timer (3.579545 MHz, 24 bits), its wraps by the RTC, which follows virtual
   time when started with `-rtc clock=vm`, as Zephyr starts it.
 - mps2, mps3: the FPGA's free-running counter (32 bits), its wraps by the 100 Hz counter beside it.
-- virt: its real-time clock, which counts nanoseconds of virtual time when started with `-rtc clock=vm`.
+- virt of RISC-V: its real-time clock, which counts nanoseconds of virtual time when started with
+  `-rtc clock=vm`.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ class QemuClock:
 
     def _virtual(self) -> tuple[float | None, float]:
         machine: str = self._execute("qom-get", path="/machine", property="type")
+        machine = f"{self._execute('query-target')['arch']} {machine}"
         for pattern, read, resolution_s in _READERS:
             if re.match(pattern, machine):
                 return read(self), resolution_s
@@ -118,9 +120,9 @@ def _goldfish(clock: QemuClock) -> float:
 
 
 _READERS: tuple[tuple[str, Callable[[QemuClock], float], float], ...] = (
-    ("pc-q35", _q35, 1 / 3579545),
-    ("mps2-an(385|386|500)-", _fpga(0x40028000, 25e6), 1 / 25e6),
-    ("mps2-an(505|521)-", _fpga(0x50302000, 20e6), 1 / 20e6),
-    ("mps3-an547-", _fpga(0x59302000, 20e6), 1 / 20e6),
-    ("virt-", _goldfish, 1e-9),
+    (".* pc-q35", _q35, 1 / 3579545),
+    (".* mps2-an(385|386|500)-", _fpga(0x40028000, 25e6), 1 / 25e6),
+    (".* mps2-an(505|521)-", _fpga(0x50302000, 20e6), 1 / 20e6),
+    (".* mps3-an547-", _fpga(0x59302000, 20e6), 1 / 20e6),
+    ("riscv.* virt-", _goldfish, 1e-9),
 )

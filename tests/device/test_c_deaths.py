@@ -149,8 +149,9 @@ def test_a_function_that_loses_its_way(
     lib = load("c/lost.c")
     if minrpc_shared.target.serial_port is not None:
         pytest.skip("a board that hangs has to be reset by hand")
-    if function == "divisor_of" and running_device.platform.arch == "riscv":
-        assert lib[function](*arguments) == 0
+    quotient = {"riscv": 2**32 - 1, "arm64": 0}.get(running_device.platform.arch)
+    if function == "divisor_of" and quotient is not None:
+        assert lib[function](*arguments) == (quotient + 1) % 2**32
         return
     with pytest.raises(end_of(running_device)) as caught:
         lib[function](*arguments)
@@ -162,7 +163,11 @@ def test_a_machine_that_ends(
     load: Load, device: Device, minrpc_shared: SharedDevice, running_device: RunningDevice
 ) -> None:
     """QEMU is started again each time; the fixture `device` of the next test works, too."""
-    if running_device.qmp is None or minrpc_shared.name == "bare_microbit":
+    if (
+        running_device.qmp is None
+        or minrpc_shared.name == "bare_microbit"
+        or running_device.platform.arch == "arm64"
+    ):
         pytest.skip("no function ends it")
     with pytest.raises(SessionTerminatedError, match=r"^call of a null function pointer"):
         load("c/lost.c")["call_handler"]()
@@ -191,6 +196,8 @@ def test_a_restart_is_not_told_as_the_crash_before(
     """Nor is a hang; and the next crash is told again."""
     if minrpc_shared.target.serial_port is not None:
         pytest.skip("it has to be reset by hand")
+    if running_device.platform.arch == "arm64":
+        pytest.skip("no function restarts it")
     for round_ in range(2):
         with pytest.raises(end_of(running_device), match=r"^call of a null function pointer"):
             load("c/lost.c")["call_handler"]()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc import Device, HarnessError, LoadedLibrary, RemoteError
+from minrpc import Device, Firmware, HarnessError, LoadedLibrary, RemoteError, build, open_device
 from minrpc.plugin.shared import SharedDevice
 
 from tests.device.conftest import Load
@@ -21,6 +21,18 @@ def test_text_arrives_at_the_console(load: Load, device: Device) -> None:
     device.console.expect_exact("-3 apples 0xff")
     device.console.expect_exact("a line")
     device.console.expect_exact("an error: -70000")
+
+
+@pytest.mark.once
+def test_text_comes_over_the_link_where_no_console_is(image: Firmware) -> None:
+    """On a board whose only UART carries RPC."""
+    if image.platform.port != "zephyr" or image.platform.starts != "qemu":
+        pytest.skip("for Zephyr, whose console is another UART in QEMU")
+    options = (*image.platform.cmake_options, "-DCONFIG_CONSOLE=n", "-DCONFIG_MINRPC_LOG_PRINTK=y")
+    with open_device(build(image.target.changed(cmake_options=options))) as device:
+        assert device.load(Path(__file__).parent / "c/library.c")["say"](-3) == -3
+        device.console.expect_exact("-3 apples 0xff")
+        device.console.expect_exact("an error: -70000")
 
 
 def test_a_smaller_printf_where_the_c_library_has_one(load: Load) -> None:

@@ -47,6 +47,11 @@ seven:
 seven:
 	li a0, SEVEN
 	ret
+#elif defined(__aarch64__)
+	.type seven, %function
+seven:
+	mov w0, SEVEN
+	ret
 #else
 	.type seven, @function
 seven:

@@ -55,6 +55,19 @@ static bool follows_call(uintptr_t address)
 	       is_indirect(behind, 6) || is_indirect(behind, 7);
 }
 
+#elif defined(__aarch64__)
+
+#define CALL_BYTES 4U
+
+/* BL, and BLR. */
+static bool follows_call(uintptr_t address)
+{
+	uint32_t call = ((const uint32_t *)(address & ~(uintptr_t)3U))[-1];
+
+	return (address & 3U) == 0U &&
+	       ((call & 0xfc000000U) == 0x94000000U || (call & 0xfffffc1fU) == 0xd63f0000U);
+}
+
 #else
 
 #define CALL_BYTES 0U

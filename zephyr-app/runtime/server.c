@@ -61,6 +61,12 @@ bool minrpc_server_init(struct minrpc_server *server, const struct minrpc_config
 	return true;
 }
 
+void minrpc_server_last_message(struct minrpc_server *server)
+{
+	minrpc_writer_abandon(&server->writer);
+	minrpc_send_message(server, MINRPC_MESSAGE_TERMINATE, NULL, 0U);
+}
+
 int minrpc_server_log(struct minrpc_server *server, const char *text, uint32_t size)
 {
 	if (server->config == NULL || server->writer.open) {

@@ -63,6 +63,8 @@ _MORE_TIME = (
 )
 # Prefix of the name of a stage in which a function runs.
 _CALL = "call "
+# The last words of a device that can not restart itself.
+_HALTED = "halted: it can't restart"
 _TAIL_CHUNKS = 8
 _TAIL_BYTES = 64
 
@@ -324,9 +326,12 @@ class SessionLink:
             deadline.check("the answer")
         return events
 
-    @staticmethod
-    def _terminated_error() -> SessionTerminatedError:
-        return SessionTerminatedError("the device ended the session before it answered: it restarted")
+    def _terminated_error(self) -> SessionTerminatedError:
+        what = "it halted" if self._halted() else "it restarted"
+        return SessionTerminatedError(f"the device ended the session before it answered: {what}")
+
+    def _halted(self) -> bool:
+        return _HALTED in self.console.since(self._before_session)[0]
 
     def close(self) -> None:
         """End the session as far as the link still allows, and close the transport unless it was lent."""
@@ -474,7 +479,8 @@ class SessionLink:
     def _give_up(self, failure: HarnessError, stage: str) -> None:
         """Has a device started again that has ended, or in which a function does not return."""
         self._overdue = stage if isinstance(failure, DeadlineError) else ""
-        if isinstance(failure, EmulatorExitedError) or (self._overdue and stage.startswith(_CALL)):
+        overdue = self._overdue and stage.startswith(_CALL)
+        if isinstance(failure, EmulatorExitedError) or overdue or self._halted():
             self._start_again(failure)
         self._why = (f"it ended in '{stage}': {failure.message}",)
 

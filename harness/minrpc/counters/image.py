@@ -30,7 +30,7 @@ ANYWHERE: Final = (0, 2**64 - 1)
 """A stack whose place is unknown: a batch's first store, by the evaluator or its callee, goes to it."""
 
 # Zephyr has a symbol for each option of its configuration.
-_MAPS_STACKS: Final = "CONFIG_THREAD_STACK_MEM_MAPPED"
+_MAPS_STACKS: Final = {"CONFIG_THREAD_STACK_MEM_MAPPED", "CONFIG_MINRPC_MAPPED_STACK"}
 
 # The Zephyr port's name of the serving thread's stack.
 _THREADS_STACK: Final = re.compile(r"stack|minrpc_(?:thread_)?stack|z_main_stack")
@@ -161,7 +161,7 @@ class Image:
         the thread starts, the result is `ANYWHERE`.
         """
         symbols = {symbol.name: symbol for symbol in self.program.elf.symbols}
-        if _MAPS_STACKS in symbols:
+        if _MAPS_STACKS & symbols.keys():
             return ANYWHERE
         own = symbols.get("minrpc_stack")
         if own is not None and own.size:

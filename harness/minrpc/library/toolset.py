@@ -40,7 +40,13 @@ _DROPPED: Final = re.compile(
 _OWN_DEFINITION: Final = re.compile(r"-DMINRPC_")
 
 
-_ARCHITECTURES: Final = {"EM_ARM": "arm", "EM_386": "x86", "EM_X86_64": "host", "EM_RISCV": "riscv"}
+_ARCHITECTURES: Final = {
+    "EM_ARM": "arm",
+    "EM_AARCH64": "arm64",
+    "EM_386": "x86",
+    "EM_X86_64": "host",
+    "EM_RISCV": "riscv",
+}
 # Flags in debug information that determine the calling convention.
 _TOLD: Final = re.compile(
     r"-m(?!indirect|fentry|record).*|-O.|-f(no-)?(short-enums|short-wchar|(un)?signed-char|pack-struct.*)"

@@ -36,6 +36,7 @@ _REGISTERS: Final = {
     "EM_ARM": (r"\bR15=([0-9a-f]{8})", r"\bR13=([0-9a-f]{8})", r"\bR14=([0-9a-f]{8})"),
     "EM_RISCV": (r"\bpc +([0-9a-f]+)", r"\bx2/sp +([0-9a-f]+)", r"\bx1/ra +([0-9a-f]+)"),
     "EM_386": (r"\bEIP=([0-9a-f]{8})", r"\bESP=([0-9a-f]{8})", ""),
+    "EM_AARCH64": (r"\bPC=([0-9a-f]{16})", r"\bSP=([0-9a-f]{16})", r"\bX30=([0-9a-f]{16})"),
     "EM_X86_64": (r"\bRIP=([0-9a-f]{16})", r"\bRSP=([0-9a-f]{16})", ""),
 }
 # A function that calls a loaded function.

@@ -31,6 +31,8 @@ def call_before(machine: str, address: int, code: bytes) -> CallInstruction | No
         return _riscv_call(address, code)
     if machine in ("EM_386", "EM_X86_64"):
         return _x86_call(address, code)
+    if machine == "EM_AARCH64":
+        return _aarch64_call(address, code)
     return None
 
 
@@ -89,6 +91,14 @@ def _x86_call(address: int, code: bytes) -> CallInstruction | None:
         return CallInstruction((address + _signed(_word(code, -4), 32)) & 0xFFFFFFFFFFFFFFFF)
     indirect = any(code[-size] == 0xFF and code[1 - size] & 0x38 == 0x10 for size in (2, 3, 6, 7))
     return CallInstruction(None) if indirect else None
+
+
+def _aarch64_call(address: int, code: bytes) -> CallInstruction | None:
+    """BL, and BLR with a register."""
+    word = _word(code, -4)
+    if word >> 26 == 0b100101:
+        return CallInstruction(address - 4 + _signed((word & 0x3FFFFFF) << 2, 28))
+    return CallInstruction(None) if word & 0xFFFFFC1F == 0xD63F0000 else None
 
 
 def writes(machine: str, code: bytes) -> bool | None:

@@ -12,7 +12,9 @@ from minrpc.running.instructions import NO_COPROCESSOR, NO_INSTRUCTION, UNALIGNE
 
 _FATAL: Final = re.compile(r"fatal: .*")
 _CALLERS: Final = re.compile(r"callers:((?: 0x[0-9a-f]+)*)")
-_VALUE: Final = re.compile(r"\b(pc|lr|ra|sp|address|cfsr|mcause|code|exception|control) (0x[0-9a-f]+|\d+)")
+_VALUE: Final = re.compile(
+    r"\b(pc|lr|ra|sp|address|cfsr|mcause|esr|code|exception|control) (0x[0-9a-f]+|\d+)"
+)
 _STACK: Final = re.compile(r"\bstack of (\d+) bytes")
 # The answer of a program that was asked for its place, and goes on.
 _PLACE: Final = re.compile(r"(?:callers:((?: 0x[0-9a-f]+)*)\n)?place: pc (0x[0-9a-f]+)\n")
@@ -51,6 +53,18 @@ _MCAUSE: Final = {
     6: "unaligned write",
     11: "an ecall, for which no handler is there",
 }
+# Causes by the class in ESR_EL1 (Armv8-A, D17.2.37).
+_ESR: Final = {
+    0x00: NO_INSTRUCTION,
+    0x07: NO_COPROCESSOR,
+    0x0E: "a return to a state that does not exist",
+    0x22: "a jump to an unaligned address",
+    0x26: "an unaligned stack pointer",
+    0x3C: "a breakpoint, as of __builtin_trap",
+}
+_ESR_ACCESSES: Final = (0x20, 0x21, 0x24, 0x25)
+_ESR_CLASS: Final = 26
+_ESR_WRITE: Final = 1 << 6
 # Exceptions of a Cortex-M that are no faults (ARMv7-M, B1.5.2), and its first interrupt.
 _NO_FAULTS: Final = {11: "an svc instruction", 12: "a DebugMonitor exception", 14: "PendSV"}
 _INTERRUPTS: Final = 16
@@ -135,6 +149,7 @@ class LastWords:
             self.page_fault
             or self.values.get("cfsr", 0) & _ACCESS_BITS
             or self.values.get("mcause") in (_READ_FAULT, _WRITE_FAULT)
+            or self.values.get("esr", 0) >> _ESR_CLASS in _ESR_ACCESSES
             or ("SIGSEGV" in self.text and self.values.get("code") != _NO_ADDRESS)
             or "protection fault" in self.text
             or "bus fault" in self.text
@@ -151,6 +166,8 @@ class LastWords:
             return bool(self.values.get("code", 0) & 2)
         if self.values.get("mcause") in (_READ_FAULT, _WRITE_FAULT):
             return self.values["mcause"] == _WRITE_FAULT
+        if "esr" in self.values:
+            return bool(self.values["esr"] & _ESR_WRITE)
         return True if ", write" in self.text else False if ", read" in self.text else None
 
     @property
@@ -168,6 +185,8 @@ class LastWords:
             return f"{what}, for which no handler is there"
         if "mcause" in self.values:
             return _MCAUSE.get(self.values["mcause"], "")
+        if "esr" in self.values:
+            return _ESR.get(self.values["esr"] >> _ESR_CLASS, "")
         if "SIGFPE" in self.text and self.values.get("code") == _INTEGER_DIVISION:
             return "divided by zero"
         if "SIGSEGV" in self.text and self.values.get("code") == _NO_ADDRESS:

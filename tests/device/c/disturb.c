@@ -178,6 +178,18 @@ float floats_off_result(float x)
 }
 #endif
 
+#elif defined(__aarch64__)
+
+void off(void)
+{
+	__asm__ volatile("msr daifset, #2" ::: "memory");
+}
+
+void on(void)
+{
+	__asm__ volatile("msr daifclr, #2" ::: "memory");
+}
+
 #else
 
 #include "process.h"

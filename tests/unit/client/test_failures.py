@@ -163,6 +163,17 @@ def test_the_device_restarts_in_mid_session(bench: Bench) -> None:
     assert works(bench)
 
 
+def test_a_device_that_can_not_restart_says_so_and_halts(bench: Bench) -> None:
+    bench.device.connect()
+    bench.transport.say(b"halted: it can't restart without CONFIG_REBOOT\r\n" + bench.model.boot())
+    with pytest.raises(SessionTerminatedError, match="before it answered: it halted"):
+        bench.device.system_lib()["inc"]
+    bench.device.connect()
+    bench.transport.say(bench.model.boot())
+    with pytest.raises(SessionTerminatedError, match="before it answered: it restarted"):
+        bench.device.system_lib()["inc"]
+
+
 def test_no_answer(bench: Bench) -> None:
     library = bench.device.system_lib()
     array = bench.device.array(np.zeros(1, np.int8))

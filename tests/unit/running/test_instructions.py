@@ -31,10 +31,11 @@ COMPILERS = {
     "rv32": ("riscv64-unknown-elf-", ["-march=rv32imac", "-mabi=ilp32"]),
     "rv64": ("riscv64-unknown-elf-", ["-march=rv64gc", "-mabi=lp64d", "-mcmodel=medany", "-mno-relax"]),
     "x86-64": ("", ["-fcf-protection=none"]),
+    "aarch64": ("aarch64-linux-gnu-", []),
 }
 # A pair of auipc and jalr calls the function that the disassembler adds as a comment.
 DIRECT = re.compile(r"^(?:(?:bl|jal|call)\s+(?:ra,)?|jalr\s+ra,.*# )([0-9a-f]+)")
-INDIRECT = re.compile(r"^(?:blx|jalr)\s+\S+$|^call\s+\*")
+INDIRECT = re.compile(r"^(?:blx|blr|jalr)\s+\S+$|^call\s+\*")
 
 
 @pytest.fixture(params=COMPILERS)
@@ -47,7 +48,8 @@ def compiled(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Program, l
     command = [f"{prefix}gcc", *flags, "-O1", "-nostdlib", "-static", "-fno-inline", "one.c", "-o", "one"]
     subprocess.run([*command, "-Wl,-e,_start", "-lgcc"], cwd=tmp_path, check=True)
     dump = [f"{prefix}objdump", "-d", "-M", "no-aliases" if "rv" in request.param else "reg-names-std", "one"]
-    dump = [item for item in dump if not (request.param == "x86-64" and item in ("-M", "reg-names-std"))]
+    if "64" in request.param and "rv" not in request.param:
+        dump = [item for item in dump if item not in ("-M", "reg-names-std")]
     shown = subprocess.run(dump, cwd=tmp_path, check=True, capture_output=True, text=True)
     rows = re.findall(r"^ +([0-9a-f]+):\t[0-9a-f ]+\t(.*)$", shown.stdout, re.MULTILINE)
     return Program("one", (tmp_path / "one").read_bytes()), [(int(at, 16), words) for at, words in rows]

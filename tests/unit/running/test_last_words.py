@@ -25,6 +25,10 @@ BOOT = "minrpc: MPS2 AN385 ready\n"
             "__builtin_trap",
         ),
         (
+            "fatal: CPU exception (reason 0) at pc 0x401, lr 0x1, address 0x10, esr 4060086248 in minrpc",
+            "a breakpoint, as of __builtin_trap",
+        ),
+        (
             "fatal: SIGSEGV at pc 0x1460200, sp 0x7ffc4b7b5068, code 128, address 0x0, read",
             "an access to an address that no memory can have",
         ),
@@ -50,6 +54,8 @@ def test_the_cause_is_said_in_words(line: str, cause: str) -> None:
         ("fatal: MemManage at pc 0x21000042, lr 0x1, sp 0x2, cfsr 0x82, hfsr 0x0, address 0x10", None),
         ("fatal: store access fault at pc 0x80800040, ra 0x1, sp 0x2, mcause 7, address 0x10", True),
         ("fatal: load access fault at pc 0x80800040, ra 0x1, sp 0x2, mcause 5, address 0x10", False),
+        ("fatal: CPU exception (reason 0) at pc 0x401, address 0x10, esr 2516582470 in minrpc", True),
+        ("fatal: CPU exception (reason 0) at pc 0x401, address 0x10, esr 2516582406 in minrpc", False),
         ("fatal: SIGSEGV at pc 0x1460040, sp 0x7ffc5eb7d878, code 1, address 0x10, write", True),
         (
             "Page fault at address 0x10 (error code 0x2)\nEIP: 0x03ef2042\n"

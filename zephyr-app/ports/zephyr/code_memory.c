@@ -11,6 +11,9 @@
 
 #if defined(CONFIG_MMU)
 #include <zephyr/kernel/mm.h>
+#if defined(CONFIG_ARM64)
+#include <zephyr/arch/arm64/lib_helpers.h>
+#endif
 #elif defined(CONFIG_ARM_MPU)
 #include <cmsis_core.h>
 #elif defined(CONFIG_ARCH_POSIX)
@@ -19,12 +22,53 @@
 
 #if defined(CONFIG_MMU)
 
+#if defined(CONFIG_ARM64)
+#define PAGE_SHIFT   12
+#define TABLE_SHIFT  9
+#define TABLE_INDEX  BIT_MASK(TABLE_SHIFT)
+#define ADDRESS      GENMASK64(47, PAGE_SHIFT)
+#define NO_EXECUTION BIT64(53) /* PXN */
+
+/* The kernel's tables let no memory be executed that can be written; the last level says so. */
+static void allow_execution(uintptr_t page)
+{
+	unsigned int bits = 64U - (read_tcr_el1() & BIT_MASK(6)); /* T0SZ */
+	unsigned int levels = DIV_ROUND_UP(bits - PAGE_SHIFT, TABLE_SHIFT);
+	uint64_t *table = (uint64_t *)(read_ttbr0_el1() & ADDRESS);
+
+	while (--levels > 0U) {
+		unsigned int shift = PAGE_SHIFT + TABLE_SHIFT * levels;
+
+		table = (uint64_t *)(table[page >> shift & TABLE_INDEX] & ADDRESS);
+	}
+	table[page >> PAGE_SHIFT & TABLE_INDEX] &= ~NO_EXECUTION;
+}
+
+static void allow_execution_of(uintptr_t first, size_t size)
+{
+	for (size_t at = 0U; at < size; at += CONFIG_MMU_PAGE_SIZE) {
+		allow_execution(first + at);
+	}
+	__asm__ volatile("dsb ishst\n\ttlbi vmalle1\n\tdsb ish\n\tisb" ::: "memory");
+}
+#else
+static void allow_execution_of(uintptr_t first, size_t size)
+{
+	ARG_UNUSED(first);
+	ARG_UNUSED(size);
+}
+#endif
+
 /* No page of the image is writable and executable, so pages for code are mapped beside it. */
 int minrpc_code_memory_init(struct minrpc_config *config)
 {
 	config->code_size = ROUND_UP(CONFIG_MINRPC_CODE_SIZE, CONFIG_MMU_PAGE_SIZE);
 	config->code = k_mem_map(config->code_size, K_MEM_PERM_RW | K_MEM_PERM_EXEC);
-	return config->code == NULL ? -ENOMEM : 0;
+	if (config->code == NULL) {
+		return -ENOMEM;
+	}
+	allow_execution_of((uintptr_t)config->code, config->code_size);
+	return 0;
 }
 
 #elif defined(CONFIG_ARM_MPU) && defined(CONFIG_CPU_HAS_ARM_MPU)

@@ -24,6 +24,7 @@
 #include "double_fault.h"
 #include "link.h"
 #include "log_console.h"
+#include "mapped_stack.h"
 #ifdef CONFIG_ARCH_POSIX
 #include "../host/build_id.h"
 #include "native_host.h"
@@ -34,9 +35,8 @@
 #include "stack_guard.h"
 #include "trap_stack.h"
 
-#define CAN_RESTART (IS_ENABLED(CONFIG_REBOOT) || IS_ENABLED(CONFIG_ARCH_POSIX))
 /* The byte with which the kernel fills stacks. */
-#define STACK_FILL  0xaaU
+#define STACK_FILL 0xaaU
 /* A process's threads run on the host's stacks. */
 #define KNOWS_STACK                                                                                \
 	(IS_ENABLED(CONFIG_INIT_STACKS) && IS_ENABLED(CONFIG_THREAD_STACK_INFO) &&                 \
@@ -69,7 +69,7 @@
 
 #if defined(CONFIG_CPU_CORTEX_M) || defined(CONFIG_RISCV)
 static Z_KERNEL_STACK_DEFINE_IN(stack, CONFIG_MINRPC_STACK_SIZE, Z_GENERIC_SECTION(.minrpc_stack));
-#else
+#elif !defined(CONFIG_MINRPC_MAPPED_STACK)
 static K_KERNEL_STACK_DEFINE(stack, CONFIG_MINRPC_STACK_SIZE);
 #endif
 
@@ -197,7 +197,7 @@ static const struct minrpc_platform platform = {
 #if MINRPC_ASK
 	.receive = port_receive,
 #endif
-	.reset = CAN_RESTART ? port_reset : NULL,
+	.reset = MINRPC_CAN_RESTART ? port_reset : NULL,
 	.receive_overruns = port_receive_overruns,
 	.stack_use = KNOWS_STACK ? port_stack_use : NULL,
 #if defined(CONFIG_MINRPC_HEAP_GUARD)
@@ -258,6 +258,12 @@ int minrpc_start(struct minrpc_library library)
 #endif
 	};
 	struct minrpc_server *server = minrpc_device();
+#if defined(CONFIG_MINRPC_MAPPED_STACK)
+	k_thread_stack_t *stack = minrpc_map_stack();
+	const size_t stack_size = MINRPC_MAPPED_STACK_SIZE;
+#else
+	const size_t stack_size = K_KERNEL_STACK_SIZEOF(stack);
+#endif
 	k_tid_t made;
 	int error;
 
@@ -299,8 +305,15 @@ int minrpc_start(struct minrpc_library library)
 		printk("minrpc: %s\n", server->error);
 		return -EINVAL;
 	}
-	made = k_thread_create(&minrpc_server_thread, stack, K_KERNEL_STACK_SIZEOF(stack), serve,
-			       NULL, NULL, NULL, CONFIG_MINRPC_PRIORITY, THREAD_OPTIONS, K_FOREVER);
+#if defined(CONFIG_MINRPC_MAPPED_STACK)
+	if (stack == NULL) {
+		printk("minrpc: no memory for the stack\n");
+		return -ENOMEM;
+	}
+#endif
+	made = k_thread_create(&minrpc_server_thread, stack, stack_size, serve, NULL, NULL, NULL,
+			       CONFIG_MINRPC_PRIORITY, THREAD_OPTIONS, K_FOREVER);
+	minrpc_limit_stack(made);
 	(void)k_thread_name_set(made, "minrpc");
 	printk("minrpc: %s ready, RPC on %s\n", CONFIG_BOARD_TARGET, minrpc_link_name());
 	k_thread_start(made);

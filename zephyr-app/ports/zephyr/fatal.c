@@ -9,6 +9,9 @@
 #include <zephyr/fatal.h>
 #include <zephyr/kernel.h>
 #include <zephyr/sys/printk.h>
+#if defined(CONFIG_ARM64)
+#include <zephyr/arch/arm64/lib_helpers.h>
+#endif
 
 #include <minrpc/text.h>
 #include <minrpc/zephyr.h>
@@ -16,6 +19,7 @@
 #include "server.h"
 #include "fatal.h"
 #include "link.h"
+#include "mapped_stack.h"
 #include "restart.h"
 #include "restore.h"
 
@@ -73,6 +77,8 @@ static uintptr_t program_counter(const struct arch_esf *esf)
 	return X86(esf, ip);
 #elif defined(CONFIG_RISCV)
 	return esf->mepc;
+#elif defined(CONFIG_ARM64)
+	return esf->elr;
 #else
 	return 0U;
 #endif
@@ -86,6 +92,8 @@ static uintptr_t stack_pointer(const struct arch_esf *esf)
 	return __get_PSP();
 #elif defined(CONFIG_X86)
 	return esf == NULL ? 0U : X86(esf, sp);
+#elif defined(CONFIG_MINRPC_MAPPED_STACK)
+	return esf == NULL ? 0U : minrpc_stack_pointer_before(esf);
 #else
 	return (uintptr_t)esf;
 #endif
@@ -115,6 +123,9 @@ static uintptr_t fault_address(unsigned int reason)
 #elif defined(CONFIG_RISCV)
 	ARG_UNUSED(reason);
 	return csr_read(mtval);
+#elif defined(CONFIG_ARM64)
+	ARG_UNUSED(reason);
+	return (uintptr_t)read_far_el1();
 #else
 	ARG_UNUSED(reason);
 	return 0U;
@@ -128,6 +139,9 @@ static uintptr_t fault_address(unsigned int reason)
 #elif defined(CONFIG_CPU_CORTEX_M)
 #define LINK  "lr"
 #define CAUSE "control"
+#elif defined(CONFIG_MINRPC_MAPPED_STACK)
+#define LINK  "lr"
+#define CAUSE "esr"
 #else
 #define LINK  "lr"
 #define CAUSE "code"
@@ -140,6 +154,8 @@ static uintptr_t link_register(const struct arch_esf *esf)
 	return esf == NULL ? 0U : esf->basic.lr;
 #elif defined(CONFIG_RISCV)
 	return esf == NULL ? 0U : esf->ra;
+#elif defined(CONFIG_ARM64)
+	return esf == NULL ? 0U : esf->lr;
 #else
 	ARG_UNUSED(esf);
 	return 0U;
@@ -147,8 +163,8 @@ static uintptr_t link_register(const struct arch_esf *esf)
 }
 
 /*
- * Further information of the processor: a RISC-V gives it for all exceptions, an x86 for some. An
- * Arm tells whether the faulting code had left the privileged mode.
+ * Further information of the processor: a RISC-V and a 64-bit Arm give it for all exceptions, an
+ * x86 for some. A Cortex-M tells whether the faulting code had left the privileged mode.
  */
 static unsigned int error_code(const struct arch_esf *esf)
 {
@@ -160,6 +176,9 @@ static unsigned int error_code(const struct arch_esf *esf)
 #elif defined(CONFIG_CPU_CORTEX_M)
 	ARG_UNUSED(esf);
 	return __get_CONTROL();
+#elif defined(CONFIG_MINRPC_MAPPED_STACK)
+	ARG_UNUSED(esf);
+	return minrpc_syndrome();
 #else
 	ARG_UNUSED(esf);
 	return 0U;
@@ -191,10 +210,11 @@ void minrpc_fatal_at(unsigned int reason, const struct arch_esf *esf, uintptr_t 
 	minrpc_port_restore_modes();
 	minrpc_text(text, sizeof(text),
 		    "fatal: %s (reason %u) at pc 0x%lx, " LINK " 0x%lx, sp 0x%lx, "
-		    "address 0x%lx, " CAUSE " %u in %s; restarting",
+		    "address 0x%lx, " CAUSE " %u in %s%s",
 		    reason_name(reason), reason, (unsigned long)program_counter(esf),
 		    (unsigned long)link_register(esf), (unsigned long)sp,
-		    (unsigned long)fault_address(reason), error_code(esf), place(esf));
+		    (unsigned long)fault_address(reason), error_code(esf), place(esf),
+		    MINRPC_CAN_RESTART ? "; restarting" : "");
 	printk("%s\n", text);
 	minrpc_link_poll_only();
 	minrpc_device_last_words(text, strlen(text));

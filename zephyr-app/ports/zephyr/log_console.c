@@ -43,7 +43,7 @@ static int put_char(int c)
 void minrpc_log_console_init(void)
 {
 	__printk_hook_install(put_char);
-#if defined(CONFIG_STDOUT_CONSOLE)
+#if !defined(CONFIG_EXTERNAL_LIBC)
 	__stdout_hook_install(put_char);
 #endif
 }

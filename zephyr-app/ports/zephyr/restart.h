@@ -8,11 +8,14 @@
 
 #include <stdint.h>
 
+#include <zephyr/sys/util_macro.h>
 #include <zephyr/toolchain.h>
+
+#define MINRPC_CAN_RESTART (IS_ENABLED(CONFIG_REBOOT) || IS_ENABLED(CONFIG_ARCH_POSIX))
 
 /**
  * @brief Restart the device after sending the link's remaining bytes. Without CONFIG_REBOOT it
- * halts.
+ * ends the session, so that no client waits for an answer, and halts.
  */
 FUNC_NORETURN void minrpc_restart(void);
 

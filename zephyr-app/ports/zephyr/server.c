@@ -28,6 +28,13 @@ void minrpc_device_last_words(const char *text, uint32_t size)
 	minrpc_server_last_words(&server, text, size);
 }
 
+void minrpc_device_last_message(const char *text)
+{
+	printk("%s\n", text);
+	minrpc_device_last_words(text, strlen(text));
+	minrpc_server_last_message(&server);
+}
+
 bool minrpc_on_device_thread(void)
 {
 	return !k_is_in_isr() && k_current_get() == &minrpc_server_thread;

@@ -19,6 +19,8 @@ extern uint8_t minrpc_receive_buffer[CONFIG_MINRPC_RECEIVE_SIZE];
  * message before a restart; the link must already be polling.
  */
 void minrpc_device_last_words(const char *text, uint32_t size);
+/** @brief The same, and the session's end. */
+void minrpc_device_last_message(const char *text);
 /* Callers of the current thread's function with stack pointer `pointer`; also printed. */
 void minrpc_device_callers(uintptr_t pointer);
 /* True on the server's thread, which may send logs. */

@@ -236,6 +236,9 @@ int minrpc_server_log(struct minrpc_server *server, const char *text, uint32_t s
  */
 void minrpc_server_last_words(struct minrpc_server *server, const char *text, uint32_t size);
 
+/** Ends the session, from anywhere. It is for a device that halts after its last words. */
+void minrpc_server_last_message(struct minrpc_server *server);
+
 /**
  * Sets the text of the exception that ends the running request. The text is copied and cut at
  * MINRPC_ERROR_TEXT.
