@@ -32,6 +32,7 @@ class Kind(IntEnum):
     LOAD = 7
     STORE = 8
     BRANCH = 9
+    UPPER = 10  # to the number `amount`, the upper bits of an address
 
 
 class Operation(NamedTuple):
@@ -231,8 +232,8 @@ def _riscv_data(
     number = numbers[0] if numbers else 0
     simple: dict[str, Callable[[], Operation]] = {
         "li": lambda: Operation(at, Kind.NUMBER, to, (), number & 0xFFFFFFFF),
-        "lui": lambda: Operation(at, Kind.NUMBER, to, (), number << 12 & 0xFFFFFFFF),
-        "auipc": lambda: Operation(at, Kind.NUMBER, to, (), at + (number << 12) & 0xFFFFFFFF),
+        "lui": lambda: Operation(at, Kind.UPPER, to, (), number << 12 & 0xFFFFFFFF),
+        "auipc": lambda: Operation(at, Kind.UPPER, to, (), at + (number << 12) & 0xFFFFFFFF),
         "mv": lambda: Operation(at, Kind.SUM, to, sources[:1]),
         "addi": lambda: Operation(at, Kind.SUM, to, sources[:1], number),
         "addi4spn": lambda: Operation(at, Kind.SUM, to, (SP,), number),

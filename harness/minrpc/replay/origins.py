@@ -51,7 +51,8 @@ _MALLOC: Final = "__wrap_malloc"
 
 
 class Known(NamedTuple):
-    """A number that is known, also an address. steps: how often it was changed in its place."""
+    """A number that is known, also an address. steps: how often it was changed in its place; -1 for the upper
+    bits of an address."""
 
     number: int
     steps: int = 0
@@ -293,6 +294,8 @@ class Replay:
         kind, registers, sources = operation.kind, self._registers, operation.sources
         if kind == Kind.NUMBER:
             return Known(operation.amount & _MASK)
+        if kind == Kind.UPPER:
+            return Known(operation.amount & _MASK, -1)
         if self._doubtful:
             values = [registers.get(name) for name in sources]
             unwritten = [value for value in values if isinstance(value, Unwritten)]
@@ -315,11 +318,11 @@ class Replay:
             case Known(number, steps):
                 if in_place and operation.to[0] not in _OF_FRAME:
                     steps += 1
-                    if self._begins_array(number):
+                    if steps and self._begins_array(number):
                         return Within(number)
                     if steps > _COUNTS and not self._is_place(number):
                         return None
-                return Known(number + operation.amount & _MASK, steps)
+                return Known(number + operation.amount & _MASK, max(steps, 0))
             case Offset(number, steps):
                 steps += in_place
                 return Offset(number + operation.amount, steps) if steps <= _COUNTS else None

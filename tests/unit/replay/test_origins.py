@@ -14,7 +14,7 @@ from minrpc.replay.code_map import CodeMap, Part
 from minrpc.replay.heap import HeapBlock
 from minrpc.replay.memory_judge import Extent
 from minrpc.replay.operations import Kind, Operation, operations
-from minrpc.replay.origins import Known, Replay
+from minrpc.replay.origins import Known, Replay, Value, Within
 from minrpc.replay.trace import BLOCK, LEFT, STEP, Recorded
 
 
@@ -59,7 +59,7 @@ def test_thumb(code: str, expected: Shown) -> None:
         ("a297", Shown(Kind.ADD, ("a5",), ("a5", "s0"))),  # add a5, a5, s0
         ("23aee7fc", Shown(Kind.STORE, ("a4",), ("a5",), -36)),  # sw a4, -36(a5)
         ("8a07", Shown(Kind.SHIFT, ("a5",), ("a5",), 2)),  # slli a5, a5, 2
-        ("b7170000", Shown(Kind.NUMBER, ("a5",), (), 4096)),  # lui a5, 1
+        ("b7170000", Shown(Kind.UPPER, ("a5",), (), 4096)),  # lui a5, 1
     ],
 )
 def test_riscv(code: str, expected: Shown) -> None:
@@ -106,3 +106,21 @@ def test_code_other_than_the_runtime_may_change_all_memory(before: tuple[Part, .
     replay.run(np.array(steps, STEP), np.array([*before, Part.RUNTIME], np.uint8))
     assert (4 in replay._memory) is kept
     assert list(replay._registers) == (["zero", "r4"] if kept else ["zero"])
+
+
+@pytest.mark.parametrize(
+    ("code", "value"),
+    [
+        ("b7870180 9387870e", Known(0x800180E8)),  # lui a5, 0x80018; addi a5, a5, 232
+        ("37870180 93070700 93874700", Within(0x80018000)),  # lui a4, 0x80018; mv a5, a4; addi a5, a5, 4
+    ],
+)
+def test_the_upper_bits_of_an_address_are_no_pointer(code: str, value: Value) -> None:
+    """Another variable may begin where the lower bits are 0; a pointer to its begin steps along in it."""
+    array = Extent(0x80018000, 0x8001803C, "array")
+    variables = Mock(in_memory=lambda address: array if array.begin <= address < array.end else None)
+    text = bytes.fromhex(code)
+    image = Mock(machine="EM_RISCV", function_at=Mock(return_value=None), bytes_at=Mock(return_value=text))
+    replay = Replay(image, variables, Extent(0, 8, "stack"), {}, {})
+    replay.run(np.array([(0x100, int(BLOCK) | len(text) - 4)], STEP), np.array([Part.LIBRARY], np.uint8))
+    assert replay._registers["a5"] == value
