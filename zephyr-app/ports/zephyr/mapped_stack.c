@@ -48,8 +48,10 @@ static bool ran_out(const struct arch_esf *esf)
 	uintptr_t start = k_current_get()->stack_info.start;
 	bool access = (syndrome >> CLASS_SHIFT & BIT_MASK(6)) == DATA_ABORT;
 
-	return minrpc_stack_pointer_before(esf) < start ||
-	       (access && start - (uintptr_t)read_far_el1() - 1U < CONFIG_MMU_PAGE_SIZE);
+	/* An interrupt has a stack of its own. */
+	return !k_is_in_isr() &&
+	       (minrpc_stack_pointer_before(esf) < start ||
+		(access && start - (uintptr_t)read_far_el1() - 1U < CONFIG_MMU_PAGE_SIZE));
 }
 
 /*
@@ -60,12 +62,12 @@ static bool ran_out(const struct arch_esf *esf)
 void __wrap_z_arm64_fatal_error(unsigned int reason, struct arch_esf *esf)
 {
 	syndrome = (unsigned int)read_esr_el1();
-#if defined(CONFIG_FPU_SHARING)
-	arch_flush_local_fpu();
-	write_cpacr_el1(read_cpacr_el1() | CPACR_EL1_FPEN_NOTRAP);
-#endif
 	if (reason == K_ERR_CPU_EXCEPTION && ran_out(esf)) {
 		reason = K_ERR_STACK_CHK_FAIL;
+#if defined(CONFIG_FPU_SHARING)
+		arch_flush_local_fpu();
+		write_cpacr_el1(read_cpacr_el1() | CPACR_EL1_FPEN_NOTRAP);
+#endif
 	}
 	__real_z_arm64_fatal_error(reason, esf);
 }
