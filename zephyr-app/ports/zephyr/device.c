@@ -259,7 +259,7 @@ int minrpc_start(struct minrpc_library library)
 	};
 	struct minrpc_server *server = minrpc_device();
 #if defined(CONFIG_MINRPC_MAPPED_STACK)
-	k_thread_stack_t *stack = minrpc_map_stack();
+	k_thread_stack_t *stack;
 	const size_t stack_size = MINRPC_MAPPED_STACK_SIZE;
 #else
 	const size_t stack_size = K_KERNEL_STACK_SIZEOF(stack);
@@ -306,6 +306,7 @@ int minrpc_start(struct minrpc_library library)
 		return -EINVAL;
 	}
 #if defined(CONFIG_MINRPC_MAPPED_STACK)
+	stack = minrpc_map_stack();
 	if (stack == NULL) {
 		printk("minrpc: no memory for the stack\n");
 		return -ENOMEM;

@@ -24,9 +24,9 @@ uint8_t minrpc_restart_nonce(void)
 
 void minrpc_restart(void)
 {
-#if !defined(CONFIG_ARCH_POSIX) && !defined(CONFIG_REBOOT)
-	minrpc_device_last_message("halted: it can't restart without CONFIG_REBOOT");
-#endif
+	if (!MINRPC_CAN_RESTART) {
+		minrpc_device_last_message("halted: it can't restart without CONFIG_REBOOT");
+	}
 	minrpc_link_finish();
 #if defined(CONFIG_ARCH_POSIX)
 	minrpc_native_host_restart();
