@@ -358,20 +358,20 @@ def test_unions(layouts: LoadedLibrary) -> None:
 THREAD_LOCALS = """
 __thread int five = 5;
 static __thread int counted;
-__thread char aligned __attribute__((aligned(32)));
+__thread char aligned __attribute__((aligned(ALIGNMENT)));
 
 int get_five(void) { return five; }
 int count(void) { return ++counted; }
-int is_aligned(void) { return ((__UINTPTR_TYPE__)&aligned & 31) == 0; }
+int is_aligned(void) { return ((__UINTPTR_TYPE__)&aligned % ALIGNMENT) == 0; }
 """
 
 
 def test_thread_local_variables_are_right_or_refused(load: Load, toolset: Toolset, tmp_path: Path) -> None:
     """Two libraries have thread-local variables of their own; a call that uses neither keeps them."""
     first, second = tmp_path / "first.c", tmp_path / "second.c"
-    for path in (first, second):
-        path.write_text(THREAD_LOCALS)
     facts = program_facts(toolset.elf)
+    for path in (first, second):
+        path.write_text(f"#define ALIGNMENT {16 if facts.thread_room else 32}\n{THREAD_LOCALS}")
     if facts.dynamic or facts.machine not in ("EM_ARM", "EM_RISCV"):
         with pytest.raises(LinkerError, match=r"first.c: .*five.* thread-local \(__thread\)"):
             load(first)
@@ -382,6 +382,33 @@ def test_thread_local_variables_are_right_or_refused(load: Load, toolset: Toolse
         assert library["is_aligned"]()
     assert [item["count"](), other["count"](), item["count"](), other["count"]()] == [1, 1, 2, 2]
     assert item["get_five"]() == 5
+
+
+def test_threads_have_room_for_some_variables(load: Load, toolset: Toolset, tmp_path: Path) -> None:
+    """Zephyr's threads on a RISC-V keep their thread pointer: loaded code has a part of their variables."""
+    room = len(program_facts(toolset.elf).thread_room)
+    if not room:
+        pytest.skip("loaded code has thread-local variables of its own, or none")
+    half, large, wide = tmp_path / "half.c", tmp_path / "large.c", tmp_path / "wide.c"
+    half.write_text(
+        f"__thread char a = 3, b[{room // 2}]; int f(void) {{ return b[{room // 2 - 1}]++ + a; }}"
+    )
+    large.write_text(f"__thread char buffer[{room + 1}]; int f(void) {{ return buffer[0]; }}")
+    wide.write_text("__thread char wide __attribute__((aligned(32))); int f(void) { return wide; }")
+    with pytest.raises(
+        LinkerError, match=rf"buffer is thread-local .*: {room + 1} bytes, and {room} of {room} "
+    ):
+        load(large)
+    with pytest.raises(LinkerError, match=r"wide is thread-local .*: aligned to 32 bytes, and the stacks"):
+        load(wide)
+    item = load(half)
+    assert [item["f"](), item["f"]()] == [3, 4]
+    with pytest.raises(LinkerError, match=rf"b, a are thread-local .* of {room} are free in each") as caught:
+        load(half)
+    assert "CONFIG_MINRPC_THREAD_LOCALS" in caught.value.next_step
+    assert item["f"]() == 5
+    item.unload()
+    assert load(half)["f"]() == 3
 
 
 def test_hidden_functions(layouts: LoadedLibrary) -> None:

@@ -27,7 +27,9 @@ def port(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     workspace: Workspace = request.param
     monkeypatch.setenv("ZEPHYR_BASE", str(workspace.base))
     firmware = build(Target.named("usb", platforms_file=FILE))
-    return f"exec:{shlex.join([sys.executable, str(HERE / 'host.py')])} {qemu_on_stdio(firmware)}"
+    # A port is one run's own; at the same time another test has a machine of another name.
+    machine = f"{qemu_on_stdio(firmware)} -name {request.function.__name__}"
+    return f"exec:{shlex.join([sys.executable, str(HERE / 'host.py')])} {machine}"
 
 
 def test_what_holds_for_a_uart_holds_for_usb(port: str) -> None:

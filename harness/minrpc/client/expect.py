@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -14,6 +15,8 @@ from minrpc.host.process import TextTail
 
 _TIMEOUT_S: Final = 30
 _FOR_EVER_S: Final = 1e9
+# Between two looks at the link, while the device has a console of its own.
+_LOOK_S: Final = 0.05
 
 
 class Console(SpawnBase):  # type: ignore[misc]
@@ -33,6 +36,7 @@ class Console(SpawnBase):  # type: ignore[misc]
         over_link: ConsoleTail,
         listen: Callable[[float], object],
     ) -> None:
+        """listen: takes what comes over the link, waiting up to so many seconds for its first byte."""
         super().__init__(timeout=_TIMEOUT_S, encoding="utf-8", codec_errors="backslashreplace")
         self.name = name
         self.delayafterread = None
@@ -58,12 +62,17 @@ class Console(SpawnBase):  # type: ignore[misc]
 
     def _arrived(self, wait_s: float | None) -> str:
         """The new text, waiting up to `wait_s` seconds for its start; None: only text already read."""
-        if self._beside is None:
+        end = time.monotonic() + (wait_s or 0.0)
+        while True:
+            left = max(0.0, end - time.monotonic())
             if wait_s is not None:
-                self._listen(wait_s)
-            beside = b""
-        else:
-            beside, self._position = self._beside.since(self._position, wait_s or 0.0)
-        text, self._link_position = self._over_link.since(self._link_position)
-        printed: str = self._decoder.decode(beside).replace("\r\n", "\n")
-        return printed + text
+                self._listen(left if self._beside is None else 0.0)
+            text, self._link_position = self._over_link.since(self._link_position)
+            if self._beside is not None:
+                look_s = 0.0 if text else min(left, _LOOK_S)
+                beside, self._position = self._beside.since(self._position, look_s)
+                printed: str = self._decoder.decode(beside).replace("\r\n", "\n")
+                text = printed + text
+            # A part of a message, or of a character, is no text yet.
+            if text or not left or (self._beside is not None and self._beside.ended):
+                return text

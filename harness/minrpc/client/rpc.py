@@ -96,6 +96,7 @@ class Facts:
     fakes: Python's functions behind those of loaded code, by the address of the latter.
     on_host: memory that only Python has; None for none.
     code: the modules of loaded code, by its address.
+    thread_rooms: ends of its thread-local variables in the room of the firmware's threads, by its address.
     """
 
     dialect: Dialect | None = None
@@ -112,6 +113,7 @@ class Facts:
     fakes: dict[int, FunctionOnHost] = field(default_factory=dict)
     on_host: MemoryOnHost | None = None
     code: dict[int, ref[Live]] = field(default_factory=dict)
+    thread_rooms: dict[int, int] = field(default_factory=dict)
 
 
 class RpcClient:

@@ -128,12 +128,25 @@ class Session:
             from minrpc.client.expect import Console
 
             tail = self.owner.console_tail
-            self._console = Console(self.name, tail, self._console_start, self._link.console, self._listen)
+            listen = self._listen if tail is None else self._look
+            self._console = Console(self.name, tail, self._console_start, self._link.console, listen)
         return self._console
 
     def _listen(self, wait_s: float) -> None:
         with self.rpc.lock:
             self._link.listen(wait_s)
+
+    def _look(self, wait_s: float) -> None:
+        """Like `_listen`, unless a call in another thread, or around this one, waits there for its answer."""
+        if not self.rpc.lock.acquire(blocking=False):
+            return
+        try:
+            if self._link.usable:
+                self._link.listen(wait_s)
+        except LinkClosedError:
+            pass  # The console's own end tells the same.
+        finally:
+            self.rpc.lock.release()
 
     @property
     def link_counters(self) -> FramingCounters:

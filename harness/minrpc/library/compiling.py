@@ -354,16 +354,20 @@ def _with_thunks(
         functions, kept_data = list(_without(functions, lacking.functions)), lacking.whole_data
     start = any(_needs_start(elf) for elf in elves) or bool(sources.libraries)
     supported = [function for function in functions if not function.unsupported]
-    own_block = facts.thread_locals is None
-    thread_pointer = (
-        own_block
-        and facts.machine == "EM_RISCV"
-        # The firmware's, which its kernel may need in each interrupt and fault, stays.
-        and not read_program(toolset.elf).elf.thread_locals
-        and _may_have_thread_locals(elves, sources, toolset.elf)
-    )
+    own_block = facts.thread_locals is None and not facts.thread_room
+    riscv = facts.machine == "EM_RISCV" and facts.thread_locals is None
+    may_have = riscv and _may_have_thread_locals(elves, sources, toolset.elf)
+    # The firmware's, which its kernel may need in each interrupt and fault, stays.
+    thread_pointer = may_have and not read_program(toolset.elf).elf.thread_locals
+    thread_room = may_have and bool(facts.thread_room)
+    start = start or thread_room
     text = thunk_source(
-        supported, facts.limits, start=start, own_block=own_block, thread_pointer=thread_pointer
+        supported,
+        facts.limits,
+        start=start,
+        own_block=own_block,
+        thread_pointer=thread_pointer,
+        thread_room=thread_room,
     )
     thunks = compile_text(text, toolset, calling_flags(sources.flags))
     frames = stack_frames(thunks.with_suffix(".su"))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -77,6 +77,7 @@ SECTIONS
 	minrpc_bss = SIZEOF(.tbss) ? ADDR(.tbss) : ADDR(.zeroed);
 	minrpc_thread_locals = SIZEOF(.tdata) ? ADDR(.tdata) : ADDR(.tbss);
 	minrpc_thread_pointer = minrpc_thread_locals - {thread_block};
+	minrpc_thread_alignment = MAX(ALIGNOF(.tdata), ALIGNOF(.tbss));
 	minrpc_end = .;
 }}
 """
@@ -90,6 +91,7 @@ _FIRMWARE_THREAD_LOCALS: Final = """\
 
 # The firmware's, and a section without room.
 _ELSEWHERE: Final = (".firmware_thread_locals", ".tbss")
+_ALIGNMENT: Final = "minrpc_thread_alignment"
 _FIRST: Final = "minrpc_firmware_thread_locals"
 _THREAD_LOCALS_ALIGNMENT: Final = "__tls_align"
 
@@ -129,8 +131,9 @@ class LinkedImage:
     base: its address. data: its bytes. size: in bytes, with the zeroed memory after `data`.
     registry: offset of the table of its packed functions. constant_size: bytes of code and constants, which
         come first.
-    symbols: addresses; functions' as C function
-        pointers.
+    symbols: addresses; functions' as C function pointers.
+    thread_locals: its thread-local variables in the room of the firmware's threads: offsets from the thread
+        pointer.
     sizes: of functions and variables, in bytes. program: its ELF file, with debug information.
     """
 
@@ -142,6 +145,7 @@ class LinkedImage:
     symbols: Mapping[str, int]
     sizes: Mapping[str, int]
     program: bytes = field(repr=False)
+    thread_locals: range = range(0)
 
     @property
     def nbytes(self) -> int:
@@ -150,9 +154,15 @@ class LinkedImage:
 
 
 def link(
-    compiled: Compiled, toolset: Toolset, base: int, further: Mapping[str, int] | None = None
+    compiled: Compiled,
+    toolset: Toolset,
+    base: int,
+    further: Mapping[str, int] | None = None,
+    room: int = 0,
 ) -> LinkedImage:
     """Link for the address `base`. further: addresses of symbols that the firmware's ELF lacks.
+
+    room: bytes of the threads' room before its thread-local variables. The image has their first values.
 
     Raises UndefinedSymbolsError, LinkerError with the linker's messages.
     """
@@ -161,20 +171,20 @@ def link(
     with scratch() as directory:
         linked = directory / "loaded.elf"
         facts = program_facts(toolset.elf)
-        firmwares = facts.thread_locals
-        script = _SCRIPT.format(
-            base=base,
-            alignment=ALIGNMENT,
-            firmware_thread_locals=""
-            if firmwares is None
-            else _FIRMWARE_THREAD_LOCALS.format(address=firmwares),
-            thread_block=_THREAD_BLOCKS.get(facts.machine, "0"),
-            data=_DATA,
-            spare=SPARE_SECTION,
-            kept=_DATA if compiled.kept_data is None else " ".join(compiled.kept_data) or "minrpc_none",
-        )
-        (directory / "load.ld").write_text(script)
+        firmwares = base if facts.thread_room else facts.thread_locals
         while True:
+            script = _SCRIPT.format(
+                base=base,
+                alignment=ALIGNMENT,
+                firmware_thread_locals=""
+                if firmwares is None
+                else _FIRMWARE_THREAD_LOCALS.format(address=firmwares),
+                thread_block=_THREAD_BLOCKS.get(facts.machine, "0"),
+                data=_DATA,
+                spare=SPARE_SECTION,
+                kept=_DATA if compiled.kept_data is None else " ".join(compiled.kept_data) or "minrpc_none",
+            )
+            (directory / "load.ld").write_text(script)
             near = {known_name: value for known_name, value in known.items() if known_name not in far}
             stubs = _far_calls({symbol: known[symbol] for symbol in far}, toolset, directory) if far else ()
             command = _command(compiled, toolset, directory, near, stubs)
@@ -184,6 +194,15 @@ def link(
                 file = Elf(linked.read_bytes(), compiled.name)
                 _require_thread_locals(compiled, file, toolset.elf)
                 image = _image(file, base)
+                own = _own_thread_locals(file) if facts.thread_room else range(0)
+                if own:
+                    start = own.start - own.start % image.symbols[_ALIGNMENT]
+                    first = start - facts.thread_room.start - room
+                    if firmwares != first:
+                        firmwares = first
+                        continue
+                    image = replace(image, thread_locals=range(own.start - first, own.stop - first))
+                    _require_room(compiled.name, image, file, facts.thread_room)
                 _require_inside(image, file)
                 return image
             # The linker reports only the first few.
@@ -266,7 +285,7 @@ def _require_thread_locals(compiled: Compiled, linked: Elf, firmware: Path) -> N
     """Raise LinkerError for thread-local variables if loaded code can't have its own thread pointer."""
     facts = program_facts(firmware)
     names = linked.thread_locals
-    if not names or facts.machine == "EM_ARM" or facts.thread_locals is not None:
+    if not names or facts.machine == "EM_ARM" or facts.thread_locals is not None or facts.thread_room:
         return
     if (
         facts.machine == "EM_RISCV"
@@ -279,6 +298,31 @@ def _require_thread_locals(compiled: Compiled, linked: Elf, firmware: Path) -> N
         "which loaded code can't have on this platform: the thread pointer is the firmware's",
         next_step="leave out __thread: a device calls functions one at a time",
     )
+    error.stage = "link"
+    raise error
+
+
+def _own_thread_locals(linked: Elf) -> range:
+    """Where the image has the first values of the thread-local variables that are not the firmware's."""
+    own = [item for item in linked.sections if item.name in (".tdata", ".tbss") and item.size]
+    return range(own[0].address, own[-1].address + own[-1].size) if own else range(0)
+
+
+def _require_room(name: str, image: LinkedImage, linked: Elf, room: range) -> None:
+    """Raise LinkerError for thread-local variables that the room of the firmware's threads can't have."""
+    names, own = linked.thread_locals, image.thread_locals
+    are = f"{listed(names, 6)} {'is' if len(names) == 1 else 'are'} thread-local (__thread)"
+    alignment = image.symbols[_ALIGNMENT]
+    step = "leave out __thread: a device calls functions one at a time"
+    if alignment > ALIGNMENT:
+        why = f"aligned to {alignment} bytes, and the stacks of the firmware's threads to {ALIGNMENT}"
+    elif own.stop > room.stop:
+        free = max(0, room.stop - own.start)
+        why = f"{len(own)} bytes, and {free} of {len(room)} are free in each of the firmware's threads"
+        step = f"build the firmware with a larger CONFIG_MINRPC_THREAD_LOCALS, or {step}"
+    else:
+        return
+    error = LinkerError(f"{name}: {are}: {why}", next_step=step)
     error.stage = "link"
     raise error
 
@@ -374,7 +418,8 @@ def _symbol_source(elf: Path, thumb: bool) -> str:
             lines += [f".type {name}, %function", f".thumb_set {name}, {symbol.value | 1:#x}"]
         else:
             lines.append(f".set {name}, {symbol.value:#x}")
-    if program_facts(elf).thread_locals is not None:
+    facts = program_facts(elf)
+    if facts.thread_locals is not None or facts.thread_room:
         lines += _thread_local_source(symbols)
     return "\n".join(lines) + "\n"
 

@@ -47,7 +47,7 @@ LINKED: Final = "minrpc_linked_functions"
 # Renames this file's own functions, so that they differ from the user's functions.
 _LOCAL: Final = "".join(
     f"#define {name} minrpc_{name}\n"
-    for name in ("copied", "refused", "fits", "pointer", "enter", "leave", "start", "copy")
+    for name in ("copied", "refused", "fits", "pointer", "enter", "leave", "fill_room", "start", "copy")
 )
 
 _PRELUDE: Final = """\
@@ -147,6 +147,22 @@ _NO_THREAD_POINTER: Final = """
 #define leave(before) (void)(before)
 """
 
+# The image has the variables' first values, zeros as well.
+_THREAD_ROOM: Final = """
+extern char minrpc_thread_locals[];
+
+static inline __attribute__((always_inline)) void fill_room(value *a)
+{
+	volatile char *own;
+
+	__asm__ volatile("mv %0, tp" : "=r"(own));
+	for (long long i = 0; i < a[1].i; i++) {
+		own[a[0].i + i] = minrpc_thread_locals[i];
+	}
+}
+"""
+_NO_THREAD_ROOM: Final = "\n#undef fill_room\n#define fill_room(a) (void)(a)\n"
+
 _START_SOURCE: Final = """\
 extern char minrpc_bss[], minrpc_bss_end[];
 extern void (*minrpc_constructors[])(void);
@@ -156,10 +172,11 @@ static int start(value *a, int *c, int n, value *r, int *rc, void *resource)
 {
 	void *before = enter();
 
-	(void)a, (void)c, (void)n, (void)r, (void)resource;
+	(void)c, (void)n, (void)r, (void)resource;
 	for (volatile char *at = minrpc_bss; at != minrpc_bss_end; at++) {
 		*at = 0;
 	}
+	fill_room(a);
 	for (void (**next)(void) = minrpc_constructors; next != minrpc_constructors_end; next++) {
 		(*next)();
 	}
@@ -255,6 +272,7 @@ def thunk_source(
     registry: str = REGISTRY,
     own_block: bool = False,
     thread_pointer: bool = False,
+    thread_room: bool = False,
 ) -> str:
     """A C file with a thunk for each function and the registry with their names. Needs no header.
 
@@ -262,6 +280,8 @@ def thunk_source(
         unused. registry: the symbol of the registry.
     own_block: True for loaded code whose thread-local variables are not behind the firmware's thread pointer.
     thread_pointer: True if each thunk sets RISC-V's thread pointer to these variables, and back.
+    thread_room: True if they are in the room of the firmware's threads: `START` takes its first byte's offset
+        from the thread pointer, and its size.
     """
     names = TypeNames(limits)
     bodies = [
@@ -272,7 +292,7 @@ def thunk_source(
     if own_block:
         bodies.append(_ARM_THREAD_POINTER)
     if start:
-        bodies.append(_START_SOURCE)
+        bodies += [_THREAD_ROOM if thread_room else _NO_THREAD_ROOM, _START_SOURCE]
         listed.append((START, "start"))
     if copy:
         # Relocations that change no bytes.

@@ -21,12 +21,14 @@ from minrpc.host.process import ask_tool
 from minrpc.program import Elf, read_program
 from minrpc.program.c_types import AlignmentLimits
 from minrpc.program.compiler import compiler_of
-from minrpc.program.elf import CHOSEN_AT_START, FUNCTION
+from minrpc.program.elf import CHOSEN_AT_START, FUNCTION, THREAD
 
 COMMANDS: Final = "compile_commands.json"
 # A source of the firmware that is compiled with just the port's flags.
 _EXAMPLE: Final = "operators/operators.c"
 _THREAD_LOCALS: Final = "__tls_base"
+# Room for those of loaded code in each thread, which Zephyr's port has on a RISC-V.
+_THREAD_ROOM: Final = "minrpc_thread_room"
 
 _WITH_VALUE: Final = frozenset({"-o", "-c", "-MF", "-MT", "-MQ"})
 _PLACES: Final = ("-I", "-isystem", "-imacros", "-include", "-iquote", "-idirafter")
@@ -151,12 +153,14 @@ class ProgramFacts:
 
     thread_locals: address of its thread-local variables, as picolibc's linker script names it; None if it has
         none, or each thread of an operating system has its own.
+    thread_room: of each thread's variables, those that are for loaded code: offsets from the thread pointer.
     """
 
     machine: str
     bits: int
     dynamic: bool
     thread_locals: int | None = None
+    thread_room: range = range(0)
 
     @property
     def pointer_size(self) -> int:
@@ -180,7 +184,13 @@ def program_facts(elf: Path) -> ProgramFacts:
     file = read_program(elf).elf
     addresses = (symbol.value for symbol in file.symbols if symbol.name == _THREAD_LOCALS)
     thread_locals = next(addresses, None) if file.thread_locals else None
-    return ProgramFacts(file.machine, file.bits, file.section(".dynamic") is not None, thread_locals)
+    rooms = (
+        range(symbol.value, symbol.value + symbol.size)
+        for symbol in file.symbols
+        if symbol.name == _THREAD_ROOM and symbol.kind == THREAD
+    )
+    dynamic = file.section(".dynamic") is not None
+    return ProgramFacts(file.machine, file.bits, dynamic, thread_locals, next(rooms, range(0)))
 
 
 def toolset_of(firmware: Firmware) -> Toolset:

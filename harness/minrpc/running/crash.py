@@ -28,9 +28,10 @@ _FARTHEST: Final = 64 << 20
 _PAGE: Final = 4096
 _LONGJMP: Final = "longjmp"
 # Functions to leave out of the user's callers: the runtime's callers of loaded functions, and libgcc's
-# divisions.
+# divisions and conversions.
 _NOT_THE_USERS: Final = re.compile(
-    r"minrpc_(?:t\d+|fits)\b.*|\(.*\)|(?:__wrap_)?__aeabi_u?[il]div.*|__u?(?:div|mod|divmod)[sd]i[34]"
+    r"minrpc_(?:t[\d.]|fits\b).*|\(.*\)|(?:__wrap_)?__aeabi_u?[il]div.*|__u?(?:div|mod|divmod)[sd]i[34]|"
+    r"__(?:extend|trunc)[sdt]f[sdt]f2"
 )
 _REGISTERS: Final = {
     "EM_ARM": (r"\bR15=([0-9a-f]{8})", r"\bR13=([0-9a-f]{8})", r"\bR14=([0-9a-f]{8})"),
@@ -121,7 +122,7 @@ def _turned_off(words: LastWords, image: Image, found: Backtrace) -> str:
         return "left the privileged mode (nPRIV in CONTROL), and the device's own code needs it"
     if found.function is None or found.address is None:
         return ""
-    if not found.own_code and not _THUNK.fullmatch(found.function.name):
+    if not found.own_code and not _NOT_THE_USERS.match(found.function.name):
         return ""
     if words.cause in _TURNED_OFF:
         return _TURNED_OFF[words.cause]

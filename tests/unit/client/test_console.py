@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 
 import pexpect
@@ -45,11 +46,40 @@ def test_text_from_before_is_found_by_who_started_the_device(
         assert device.console.match[1] == ("1" if from_boot else "2")
 
 
+def test_text_over_the_link_is_heard_beside_a_console(
+    beside: tuple[TextTail, Callable[[bytes], object]],
+) -> None:
+    """Logs that a device sends behind the answer; what it prints there is found as well, in its own time."""
+    tail, say = beside
+    transport = ModelTransport(DeviceModel())
+    with Device(transport, Unowned(clock=transport.clock, console_tail=tail)) as device:
+        device.connect()
+        transport.say(encode_frame(encode_message(0, MessageType.LOG, b"over the link")))
+        device.console.expect_exact("over the link\n", timeout=0)
+        late = threading.Timer(0.1, say, [b"beside\n"])
+        late.start()
+        device.console.expect_exact("beside\n", timeout=60)
+        late.join()
+        transport.close()  # A device that is gone has no text more; the next call says so.
+        with pytest.raises(pexpect.TIMEOUT):
+            device.console.expect_exact("more", timeout=0)
+
+
 def test_text_over_the_link_is_found_from_the_first_character_on(bench: Bench) -> None:
     bench.transport.say(b"*** Booting ***\r\n")
     bench.device.connect()
     bench.device.console.expect_exact("*** Booting", timeout=0)
     assert bench.device.console.before == ""
+
+
+def test_who_waits_for_text_waits_for_the_rest_of_a_message(bench: Bench) -> None:
+    frame = encode_frame(encode_message(0, MessageType.LOG, b"in two pieces"))
+    bench.device.connect()
+    bench.transport.say(frame[:7])
+    rest = threading.Timer(0.1, bench.transport.say, [frame[7:]])
+    rest.start()
+    bench.device.console.expect_exact("in two pieces", timeout=60)
+    rest.join()
 
 
 def test_who_waits_for_text_hears_the_link(bench: Bench) -> None:

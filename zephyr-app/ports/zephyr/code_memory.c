@@ -20,6 +20,11 @@
 #include "native_host.h"
 #endif
 
+#if defined(CONFIG_MINRPC_THREAD_LOCALS) && CONFIG_MINRPC_THREAD_LOCALS > 0
+/* The host finds it by its name, and links the thread-local variables of loaded code for it. */
+__thread uint8_t __aligned(16) minrpc_thread_room[ROUND_UP(CONFIG_MINRPC_THREAD_LOCALS, 16)];
+#endif
+
 #if defined(CONFIG_MMU)
 
 #if defined(CONFIG_ARM64)

@@ -13,13 +13,15 @@
 
 static unsigned int unlocked;
 
-#if defined(CONFIG_CPU_CORTEX_M)
-
-#include <cmsis_core.h>
-
+#if defined(CONFIG_CPU_CORTEX_M) || defined(CONFIG_RISCV)
 /* The vectors of the kernel, or of loaded code that has taken them and says so here. */
 extern uintptr_t minrpc_vectors;
 uintptr_t minrpc_vectors;
+#endif
+
+#if defined(CONFIG_CPU_CORTEX_M)
+
+#include <cmsis_core.h>
 
 #if defined(CONFIG_FPU)
 static uint32_t float_mode;
@@ -72,6 +74,32 @@ static const char *restore_core(void)
 	return NULL;
 }
 
+#elif defined(CONFIG_RISCV)
+
+#include <zephyr/arch/riscv/csr.h>
+
+#if defined(CONFIG_RISCV_PRIVILEGED)
+/* Bits of mie when the server started: interrupts of the timer, the UART and others. */
+static unsigned long interrupts;
+#endif
+
+void minrpc_port_restore_modes(void)
+{
+#if defined(CONFIG_FPU) && !defined(CONFIG_FPU_SHARING)
+	csr_set(mstatus, MSTATUS_FS);
+#endif
+}
+
+static const char *restore_core(void)
+{
+	csr_write(mtvec, minrpc_vectors);
+#if defined(CONFIG_RISCV_PRIVILEGED)
+	csr_set(mie, interrupts);
+#endif
+	minrpc_port_restore_modes();
+	return NULL;
+}
+
 #else
 
 void minrpc_port_restore_modes(void)
@@ -93,6 +121,11 @@ void minrpc_port_restore_init(void)
 {
 #if defined(CONFIG_CPU_CORTEX_M_HAS_VTOR)
 	minrpc_vectors = SCB->VTOR;
+#elif defined(CONFIG_RISCV)
+	minrpc_vectors = csr_read(mtvec);
+#endif
+#if defined(CONFIG_RISCV_PRIVILEGED)
+	interrupts = csr_read(mie);
 #endif
 #if defined(CONFIG_CPU_CORTEX_M) && defined(CONFIG_FPU)
 	float_mode = __get_FPSCR();
