@@ -16,6 +16,7 @@ from minrpc import (
     open_device,
     registers,
 )
+from minrpc.library import program_facts
 
 SOURCE = Path(__file__).parent / "c/accesses.c"
 X = np.arange(6, dtype=np.int16)
@@ -92,6 +93,27 @@ def test_registers_in_python_are_no_memory(checked: Device) -> None:
         with pytest.raises(AccessError, match="2 bytes past the end of x") as caught:
             lib.sent(X, 7)
     assert len(caught.value.details) == 1, "an access to a register is no call"
+
+
+def test_thread_locals_are_for_the_call(checked: Device, tmp_path: Path) -> None:
+    """On Zephyr's RISC-V they are on the stack of the calls' thread, as errno is."""
+    firmware = checked.owner.firmware
+    assert firmware is not None
+    facts = program_facts(firmware.elf)
+    if facts.dynamic or facts.machine not in ("EM_ARM", "EM_RISCV"):
+        pytest.skip("loaded code has no thread-local variables here")
+    source = tmp_path / "own.c"
+    source.write_text(
+        "#include <errno.h>\n#include <stdlib.h>\n__thread int counted = 7; __thread char zeros[8];\n"
+        "int count(int at) { zeros[at]++; return counted++; }\n"
+        "int parse(const char *text) { errno = 0; strtol(text, 0, 10); return errno == ERANGE; }\n"
+    )
+    first, second = checked.load(source), checked.load(source)
+    assert [first["count"](0), second["count"](7), first["count"](7)] == [7, 7, 8]
+    assert [second["parse"]("99999999999999999999"), first["parse"]("12")] == [1, 0]
+    with pytest.raises(AccessError, match=r"count (read|wrote) 1 byte"):
+        first["count"](100_000)
+    assert second["count"](0) == 8
 
 
 def test_a_write_to_a_constant_is_told_with_its_line(checked: Device) -> None:

@@ -24,8 +24,10 @@ def test_text_arrives_at_the_console(load: Load, device: Device) -> None:
 
 
 @pytest.mark.once
-def test_text_comes_over_the_link_where_no_console_is(image: Firmware) -> None:
-    """On a board whose only UART carries RPC."""
+def test_text_comes_over_the_link_where_no_console_is(image: Firmware, tmp_path: Path) -> None:
+    """On a board whose only UART carries RPC; also a line that has not ended."""
+    source = tmp_path / "prompt.c"
+    source.write_text('#include <stdio.h>\nvoid ask(void) { printf("more? "); }\n')
     if image.platform.port != "zephyr" or image.platform.starts != "qemu":
         pytest.skip("for Zephyr, whose console is another UART in QEMU")
     options = (*image.platform.cmake_options, "-DCONFIG_CONSOLE=n", "-DCONFIG_MINRPC_LOG_PRINTK=y")
@@ -33,6 +35,8 @@ def test_text_comes_over_the_link_where_no_console_is(image: Firmware) -> None:
         assert device.load(Path(__file__).parent / "c/library.c")["say"](-3) == -3
         device.console.expect_exact("-3 apples 0xff")
         device.console.expect_exact("an error: -70000")
+        device.load(source)["ask"]()
+        device.console.expect_exact("more? ")
 
 
 def test_a_smaller_printf_where_the_c_library_has_one(load: Load) -> None:

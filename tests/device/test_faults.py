@@ -84,11 +84,11 @@ def test_frame_cut_short_is_forgotten(device: Device) -> None:
 
 
 @pytest.mark.once
-def test_2200_session_starts_without_a_call(resettable: Device) -> None:
+def test_2200_session_starts_without_a_call(device: Device) -> None:
     for _ in range(2200):
-        resettable.rpc.link.start(TIMEOUT_S)
-    resettable.reset()
-    assert serves(resettable)
+        device.rpc.link.start(TIMEOUT_S)
+    device.reset()
+    assert serves(device)
 
 
 def test_message_over_the_buffer_is_answered_with_an_exception(device: Device) -> None:

@@ -25,28 +25,28 @@ def test_reset_ends_the_session_and_the_next_works(resettable: Device) -> None:
     assert add_works(resettable)
 
 
-def test_reset_method_leaves_a_new_session(resettable: Device) -> None:
-    lib = resettable.system_lib()
-    resettable.reset()
+def test_reset_method_leaves_a_new_session(device: Device) -> None:
+    lib = device.system_lib()
+    device.reset()
     with pytest.raises(ValueError, match="session that has ended"):
         lib["add"]
-    assert add_works(resettable)
+    assert add_works(device)
 
 
-def test_reset_gives_all_memory_back(resettable: Device) -> None:
-    free = resettable.info().arena_largest_free
-    kept = [resettable.empty((100,), np.int8) for _ in range(3)]
-    assert resettable.info().arena_largest_free < free
-    resettable.reset()
-    assert resettable.info().arena_largest_free == free
+def test_reset_gives_all_memory_back(device: Device) -> None:
+    free = device.info().arena_largest_free
+    kept = [device.empty((100,), np.int8) for _ in range(3)]
+    assert device.info().arena_largest_free < free
+    device.reset()
+    assert device.info().arena_largest_free == free
     assert all(array.shape == (100,) for array in kept)
 
 
 @pytest.mark.once
-def test_ten_resets_in_a_row(resettable: Device) -> None:
+def test_ten_resets_in_a_row(device: Device) -> None:
     for _ in range(10):
-        resettable.reset()
-    assert add_works(resettable)
+        device.reset()
+    assert add_works(device)
 
 
 # More than a board's receive ring holds.

@@ -136,6 +136,10 @@ class Owner(Protocol):
         Raises `error` if the link can't be opened again, or no time is left.
         """
 
+    @property
+    def can_reset(self) -> bool:
+        """True if the device can be reset from outside."""
+
     def start_again(self) -> str:
         """Starts a device again in which a function does not return, or which has ended.
 
@@ -203,6 +207,11 @@ class Unowned:
     def link_once_free(self, error: LinkClosedError, wait_s: float, deadline: Deadline) -> Transport:
         """Raises `error`: how the link was opened is not known."""
         raise error
+
+    @property
+    def can_reset(self) -> bool:
+        """False: who started the device is not known."""
+        return False
 
     def start_again(self) -> str:
         """Does nothing: who started the device is not known."""

@@ -96,7 +96,8 @@ class Facts:
     fakes: Python's functions behind those of loaded code, by the address of the latter.
     on_host: memory that only Python has; None for none.
     code: the modules of loaded code, by its address.
-    thread_rooms: ends of its thread-local variables in the room of the firmware's threads, by its address.
+    thread_locals: offsets of its variables in the room of the firmware's threads, by its address.
+    thread_pointer: of the thread of the calls; 0 if it is not known.
     """
 
     dialect: Dialect | None = None
@@ -113,7 +114,13 @@ class Facts:
     fakes: dict[int, FunctionOnHost] = field(default_factory=dict)
     on_host: MemoryOnHost | None = None
     code: dict[int, ref[Live]] = field(default_factory=dict)
-    thread_rooms: dict[int, int] = field(default_factory=dict)
+    thread_locals: dict[int, range] = field(default_factory=dict)
+    thread_pointer: int = 0
+
+    @property
+    def loaded(self) -> set[int]:
+        """Addresses of the code that is still loaded."""
+        return {base for base, made in self.code.items() if (module := made()) and not module.freed}
 
 
 class RpcClient:

@@ -24,6 +24,7 @@ from minrpc.errors import (
     DialectError,
     FunctionNotFoundError,
     LinkClosedError,
+    RemoteError,
     SessionTerminatedError,
 )
 from minrpc.host.deadline import Deadline
@@ -333,22 +334,27 @@ class Session:
     def reset(self) -> None:
         """Restart the device and start a new session; a link that the restart closes is opened again.
 
-        Raises FunctionNotFoundError when the device has no way to restart, and as `connect` does.
+        A device that can't restart itself is reset from outside, an emulator as well.
+
+        Raises FunctionNotFoundError, RemoteError when it has no way to restart, and as `connect` does.
         """
         with self.rpc.lock:
-            restart = self.get_function(RESET_SERVER)
             try:
-                restart()
+                self.get_function(RESET_SERVER)()
             except (SessionTerminatedError, LinkClosedError):
-                self._connect_after_restart()
+                pass
+            except (FunctionNotFoundError, RemoteError):
+                if not (self.owner.can_reset and self.owner.start_again()):
+                    raise
             else:
                 raise DialectError(f"{RESET_SERVER} returned, so the device has not restarted")
+            self._connect_after_restart()
 
     def _connect_after_restart(self) -> None:
         deadline = Deadline("restart", self.rpc.session_timeout_s, self.owner.clock, self._link.total)
         while True:
             try:
-                self.connect()
+                self.rpc.restart()
                 return
             except LinkClosedError as error:
                 # A forwarded port opens before the device listens, and closes again.

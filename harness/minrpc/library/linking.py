@@ -158,11 +158,11 @@ def link(
     toolset: Toolset,
     base: int,
     further: Mapping[str, int] | None = None,
-    room: int = 0,
+    taken: Sequence[range] = (),
 ) -> LinkedImage:
     """Link for the address `base`. further: addresses of symbols that the firmware's ELF lacks.
 
-    room: bytes of the threads' room before its thread-local variables. The image has their first values.
+    taken: what other libraries have of the threads' room: offsets from the thread pointer.
 
     Raises UndefinedSymbolsError, LinkerError with the linker's messages.
     """
@@ -197,12 +197,11 @@ def link(
                 own = _own_thread_locals(file) if facts.thread_room else range(0)
                 if own:
                     start = own.start - own.start % image.symbols[_ALIGNMENT]
-                    first = start - facts.thread_room.start - room
+                    first = start - _place(compiled.name, own.stop - start, file, facts.thread_room, taken)
                     if firmwares != first:
                         firmwares = first
                         continue
                     image = replace(image, thread_locals=range(own.start - first, own.stop - first))
-                    _require_room(compiled.name, image, file, facts.thread_room)
                 _require_inside(image, file)
                 return image
             # The linker reports only the first few.
@@ -308,20 +307,29 @@ def _own_thread_locals(linked: Elf) -> range:
     return range(own[0].address, own[-1].address + own[-1].size) if own else range(0)
 
 
-def _require_room(name: str, image: LinkedImage, linked: Elf, room: range) -> None:
-    """Raise LinkerError for thread-local variables that the room of the firmware's threads can't have."""
-    names, own = linked.thread_locals, image.thread_locals
-    are = f"{listed(names, 6)} {'is' if len(names) == 1 else 'are'} thread-local (__thread)"
-    alignment = image.symbols[_ALIGNMENT]
+def _place(name: str, size: int, linked: Elf, room: range, taken: Sequence[range]) -> int:
+    """The offset of the first place in the threads' room for the library's thread-local variables.
+
+    Raises LinkerError for variables that have no place there.
+    """
+    ends = sorted(-(-own.stop // ALIGNMENT) * ALIGNMENT for own in taken)
+    free = []
+    for begin in (room.start, *ends):
+        end = min((own.start for own in taken if own.stop > begin), default=room.stop)
+        free.append(range(begin, end))
+    alignment = next(item.value for item in linked.symbols if item.name == _ALIGNMENT)
+    place = next((part.start for part in free if len(part) >= size), None)
+    if place is not None and alignment <= ALIGNMENT:
+        return place
+    names = linked.thread_locals
     step = "leave out __thread: a device calls functions one at a time"
-    if alignment > ALIGNMENT:
+    if place is not None:
         why = f"aligned to {alignment} bytes, and the stacks of the firmware's threads to {ALIGNMENT}"
-    elif own.stop > room.stop:
-        free = max(0, room.stop - own.start)
-        why = f"{len(own)} bytes, and {free} of {len(room)} are free in each of the firmware's threads"
-        step = f"build the firmware with a larger CONFIG_MINRPC_THREAD_LOCALS, or {step}"
     else:
-        return
+        most = max(map(len, free))
+        why = f"{size} bytes, and each of the firmware's threads has {most} of {len(room)} free in one piece"
+        step = f"build the firmware with a larger CONFIG_MINRPC_THREAD_LOCALS, or {step}"
+    are = f"{listed(names, 6)} {'is' if len(names) == 1 else 'are'} thread-local (__thread)"
     error = LinkerError(f"{name}: {are}: {why}", next_step=step)
     error.stage = "link"
     raise error

@@ -233,7 +233,7 @@ def load_compiled(
             _tell_owner(session, compiled.name, image)
             module = _registered(rpc, compiled.name, image)
             rpc.facts.code[image.base] = ref(module)
-            rpc.facts.thread_rooms[image.base] = image.thread_locals.stop
+            rpc.facts.thread_locals[image.base] = image.thread_locals
             for symbol, function in answers.items():
                 if symbol in image.symbols:  # A fake without a linked caller is never called.
                     rpc.facts.fakes[image.symbols[symbol]] = function
@@ -242,7 +242,10 @@ def load_compiled(
             raise
     if compiled.start:
         try:
-            module.get_function(START)(image.thread_locals.start, len(image.thread_locals))
+            own = image.thread_locals
+            rpc.facts.thread_pointer = (
+                module.get_function(START)(own.start, len(own)) or rpc.facts.thread_pointer
+            )
         except HarnessError as error:
             raise error.add_context(stage=f"run the constructors of {compiled.name}") from None
     unused = [(image.symbols[name], item.type) for name, item in (fakes or {}).items() if name not in answers]
@@ -409,15 +412,16 @@ def _placed(rpc: RpcClient, session: Session, compiled: Compiled, toolset: Tools
     """
     linker = _Linker(session, toolset)
     base = _expected_base(toolset.elf)
-    room = _free_room(rpc, toolset)
-    image = linker.link(compiled, base, room)
+    loaded = rpc.facts.loaded
+    taken = tuple(own for base, own in rpc.facts.thread_locals.items() if own and base in loaded)
+    image = linker.link(compiled, base, taken)
     for _ in range(_ROUNDS):
         given = _allocate(rpc, compiled.name, image.size)
         if given == image.base:
             _last_base[toolset.elf] = given
             return image
         try:
-            moved = linker.link(compiled, given, room)
+            moved = linker.link(compiled, given, taken)
         except HarnessError:
             _free(rpc, given)
             raise
@@ -428,17 +432,6 @@ def _placed(rpc: RpcClient, session: Session, compiled: Compiled, toolset: Tools
         rpc.ready()  # Free the block now: there may be no room for a second block.
         image = moved
     raise LoadError(f"{compiled.name}: its size changes with its address", stage="load")
-
-
-def _free_room(rpc: RpcClient, toolset: Toolset) -> int:
-    """Bytes of the threads' room up to the first that is behind the variables of all loaded code."""
-    start = program_facts(toolset.elf).thread_room.start
-    ends = [start]
-    for base, end in rpc.facts.thread_rooms.items():
-        module = rpc.facts.code[base]()
-        if module and not module.freed:
-            ends.append(end)
-    return -(-(max(ends) - start) // ALIGNMENT) * ALIGNMENT
 
 
 def _expected_base(elf: Path) -> int:
@@ -462,16 +455,16 @@ def link_ahead(compiled: Compiled, toolset: Toolset, base: int) -> LinkedImage:
 
 def remember(compiled: Compiled, toolset: Toolset, image: LinkedImage) -> None:
     """Caches an image linked in advance; used if the device allocates a block at its address."""
-    _keep(_Key(compiled.key, toolset.elf, image.base, 0), _Linked(image))
+    _keep(_Key(compiled.key, toolset.elf, image.base, ()), _Linked(image))
 
 
 class _Key(NamedTuple):
-    """room: bytes of the threads' room before its thread-local variables."""
+    """taken: what other libraries have of the threads' room."""
 
     compiled: str
     elf: Path
     base: int
-    room: int
+    taken: tuple[range, ...]
 
 
 class _Linked(NamedTuple):
@@ -509,19 +502,19 @@ class _Linker:
         self._session = session
         self._toolset = toolset
 
-    def link(self, compiled: Compiled, base: int, room: int = 0) -> LinkedImage:
-        key = _Key(compiled.key, self._toolset.elf, base, room)
+    def link(self, compiled: Compiled, base: int, taken: tuple[range, ...] = ()) -> LinkedImage:
+        key = _Key(compiled.key, self._toolset.elf, base, taken)
         linked = _images.get(key)
         if linked is None or self.addresses(linked.far) != linked.far:
-            linked = self._linked(compiled, base, room)
+            linked = self._linked(compiled, base, taken)
         _keep(key, linked)
         return linked.image
 
-    def _linked(self, compiled: Compiled, base: int, room: int) -> _Linked:
+    def _linked(self, compiled: Compiled, base: int, taken: tuple[range, ...]) -> _Linked:
         far: dict[str, int] = {}
         while True:
             try:
-                return _Linked(link(compiled, self._toolset, base, far, room), far)
+                return _Linked(link(compiled, self._toolset, base, far, taken), far)
             except UndefinedSymbolsError as error:
                 addresses = self.addresses(error.names)
                 if not addresses or not addresses.keys().isdisjoint(far):

@@ -15,6 +15,7 @@ from minrpc import (
     Device,
     DialectError,
     EmulatorExitedError,
+    FunctionNotFoundError,
     HarnessError,
     LinkClosedError,
     LinkError,
@@ -314,6 +315,36 @@ def test_a_device_that_is_slow_to_read_is_told_of_the_end_but_holds_nobody_up(
     assert (len(bench.transport.written) > before) == told
     assert clock.s - began < 5.0
     assert bench.transport.closed
+
+
+@pytest.mark.parametrize("can_reset", [True, False])
+def test_a_device_without_a_restart_is_reset_from_outside(can_reset: bool) -> None:
+    model = DeviceModel()
+    del model.globals["tvm.testing.reset_server"]
+    transport = ModelTransport(model)
+
+    class Resetting(Unowned):
+        """The owner of a device that it can start again."""
+
+        @property
+        def can_reset(self) -> bool:
+            return can_reset
+
+        def start_again(self) -> str:
+            model.boot()
+            return "it was started again"
+
+    with Device(transport, Resetting(clock=transport.clock), session_timeout_s=TIMEOUT_S) as device:
+        inc = device.system_lib()["inc"]
+        if not can_reset:
+            with pytest.raises(FunctionNotFoundError, match="reset_server"):
+                device.reset()
+            assert inc(1) == 2
+            return
+        device.reset()
+        with pytest.raises(ValueError, match="session that has ended"):
+            inc(1)
+        assert device.system_lib()["inc"](1) == 2
 
 
 class DeadEmulator(Unowned):

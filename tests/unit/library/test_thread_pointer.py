@@ -30,8 +30,12 @@ def test_a_firmware_with_thread_locals_keeps_its_pointer(tmp_path: Path, firmwar
     assert compile_sources(Sources.of([tmp_path / "f.c"]), toolset).thread_pointer is own
 
 
-@pytest.mark.parametrize("taken", [0, 16])
-def test_thread_locals_lie_in_the_room_that_each_thread_has(tmp_path: Path, taken: int) -> None:
+@pytest.mark.parametrize(
+    ("taken", "place"), [([], 0), ([range(3, 8)], 16), ([range(32, 40), range(40, 41)], 0)]
+)
+def test_thread_locals_lie_in_the_room_that_each_thread_has(
+    tmp_path: Path, taken: list[range], place: int
+) -> None:
     """The linker's own offsets from the thread pointer, of the firmware's variables as well."""
     need_tools(GCC)
     firmware = "__thread char minrpc_thread_room[48] __attribute__((aligned(16)));\n__thread int errno;"
@@ -48,9 +52,11 @@ def test_thread_locals_lie_in_the_room_that_each_thread_has(tmp_path: Path, take
     toolset = Toolset(GCC, ("-O2", "-mcmodel=medany"), (), tmp_path / "firmware.elf")
     compiled = compile_sources(Sources.of([tmp_path / "f.c"]), toolset)
     assert compiled.start
-    image = link(compiled, toolset, 0x80001000, room=taken)
+    room = symbols["minrpc_thread_room"]
+    others = [range(own.start + room, own.stop + room) for own in taken]
+    image = link(compiled, toolset, 0x80001000, taken=others)
     own, at = image.thread_locals, image.symbols["minrpc_thread_locals"] - image.base
-    room = symbols["minrpc_thread_room"] + taken
+    room += place
     assert room <= own.start < own.stop <= room + 32
     assert image.data[at] == 3
     assert _number(r"lbu\s+a0,(\d+)\(a5\)", _disassembled(tmp_path, image.program, "value")) == own.start

@@ -41,7 +41,7 @@ static FUNC_NORETURN __printf_like(1, 2) void end_with(const char *format, ...)
 	va_start(list, format);
 	minrpc_text_list(text, sizeof(text), format, list);
 	va_end(list);
-	minrpc_log_console_send();
+	minrpc_log_console_send(true);
 	printk("%s\n", text);
 	minrpc_link_poll_only();
 	minrpc_device_last_words(text, strlen(text));

@@ -239,7 +239,8 @@ static void serve(void *first, void *second, void *third)
 		handed = minrpc_link_wait(&data);
 		minrpc_server_receive(minrpc_device(), data, handed);
 		minrpc_link_consume(handed);
-		minrpc_log_console_send();
+		/* A prompt of the called function may wait for its answer without a new line. */
+		minrpc_log_console_send(handed > 0U);
 	}
 }
 

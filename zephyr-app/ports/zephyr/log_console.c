@@ -29,7 +29,7 @@ static int put_char(int c)
 	unsigned int key;
 
 	if (ring_held(&waiting) == sizeof(waiting_bytes) && minrpc_on_device_thread()) {
-		minrpc_log_console_send();
+		minrpc_log_console_send(false);
 	}
 	key = irq_lock();
 	(void)ring_write(&waiting, &byte, 1U);
@@ -68,7 +68,7 @@ static void send_line(void)
 	line_size = 0U;
 }
 
-void minrpc_log_console_send(void)
+void minrpc_log_console_send(bool rest)
 {
 	char c;
 
@@ -79,5 +79,8 @@ void minrpc_log_console_send(void)
 		if (c != '\n' && c != '\r') {
 			line[line_size++] = c;
 		}
+	}
+	if (rest && line_size > 0U) {
+		send_line();
 	}
 }
