@@ -39,14 +39,6 @@ def lib(device: Device) -> SystemLibrary:
 
 
 @pytest.fixture
-def resettable(device: Device, running_device: RunningDevice) -> Device:
-    """The device, which restarts when it is asked to; Zephyr has no restart of QEMU's 64-bit Arm."""
-    if running_device.platform.arch == "arm64":
-        pytest.skip("the device can't restart itself")
-    return device
-
-
-@pytest.fixture
 def image(running_device: RunningDevice, firmware: Firmware | None) -> Firmware:
     """The firmware under test; skips where instructions don't drive the clock."""
     if running_device.icount is None or firmware is None:

@@ -362,7 +362,14 @@ __thread char aligned __attribute__((aligned(ALIGNMENT)));
 
 int get_five(void) { return five; }
 int count(void) { return ++counted; }
-int is_aligned(void) { return ((__UINTPTR_TYPE__)&aligned % ALIGNMENT) == 0; }
+/* The compiler takes the address for aligned unless it does not know the address. */
+int is_aligned(void)
+{
+	char *at = &aligned;
+
+	__asm__("" : "+r"(at));
+	return (__UINTPTR_TYPE__)at % ALIGNMENT == 0;
+}
 """
 
 

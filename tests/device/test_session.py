@@ -15,14 +15,16 @@ def add_works(device: Device) -> bool:
     return bool(c.numpy().tolist() == [6, 7])
 
 
-def test_reset_ends_the_session_and_the_next_works(resettable: Device) -> None:
-    old = resettable.array(np.arange(4, dtype=np.int8))
+def test_reset_ends_the_session_and_the_next_works(device: Device, running_device: RunningDevice) -> None:
+    if running_device.platform.arch == "arm64":
+        pytest.skip("Zephyr has no restart of QEMU's 64-bit Arm")
+    old = device.array(np.arange(4, dtype=np.int8))
     with pytest.raises(SessionTerminatedError, match="ended the session"):
-        resettable.get_function("tvm.testing.reset_server")()
-    resettable.connect()
+        device.get_function("tvm.testing.reset_server")()
+    device.connect()
     with pytest.raises(ValueError, match="session that has ended"):
         old.numpy()
-    assert add_works(resettable)
+    assert add_works(device)
 
 
 def test_reset_method_leaves_a_new_session(device: Device) -> None:

@@ -38,7 +38,10 @@ def test_thread_locals_lie_in_the_room_that_each_thread_has(
 ) -> None:
     """The linker's own offsets from the thread pointer, of the firmware's variables as well."""
     need_tools(GCC)
-    firmware = "__thread char minrpc_thread_room[48] __attribute__((aligned(16)));\n__thread int errno;"
+    firmware = (
+        "__thread int before = 1;\n__thread char minrpc_thread_room[48] __attribute__((aligned(16)));\n"
+        "__thread int errno;"
+    )
     (tmp_path / "firmware.c").write_text(firmware)
     (tmp_path / "f.c").write_text(
         "__thread char first = 3;\n__thread long wide __attribute__((aligned(16)));\n"
