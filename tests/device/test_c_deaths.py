@@ -30,6 +30,33 @@ OPEN_AT_NULL = {"bare_microbit", "bare_mps2_an505", "bare_mps2_an521", "bare_mps
     "mps2_an386",
 }
 
+# Calls of Zephyr's timers, as its headers declare them, without its headers.
+LATE = """
+typedef struct {
+	long long ticks;
+} k_timeout_t;
+void k_timer_init(void *timer, void (*expired)(void *timer), void (*stopped)(void *timer));
+void z_impl_k_timer_start(void *timer, k_timeout_t duration, k_timeout_t period);
+
+static char timer[512] __attribute__((aligned(16)));
+
+static void late(void *timer)
+{
+	(void)timer;
+	__builtin_trap();
+}
+
+int wait(void)
+{
+	k_timeout_t one = {1}, none = {0};
+
+	k_timer_init(timer, late, 0);
+	z_impl_k_timer_start(timer, one, none);
+	for (;;) {
+	}
+}
+"""
+
 
 @pytest.fixture
 def kinds(load: Load, minrpc_shared: SharedDevice) -> LoadedLibrary:
@@ -80,6 +107,18 @@ def test_a_stack_that_runs_out(
         kinds["product"](1, 2)
 
 
+@pytest.mark.parametrize("flag", ["-O1", "-Os"])
+def test_a_stack_that_runs_out_at_a_push(
+    load: Load, minrpc_shared: SharedDevice, device: Device, running_device: RunningDevice, flag: str
+) -> None:
+    """An instruction stores registers and moves the stack pointer."""
+    if minrpc_shared.target.serial_port is not None:
+        pytest.skip("a board that hangs has to be reset by hand")
+    device.call_timeout_s = 5.0
+    with pytest.raises(end_of(running_device), match=r"^the stack ran out in recurse\b"):
+        load("c/kinds.c", flags=[flag])["recurse"](0)
+
+
 def test_a_frame_far_larger_than_the_stack(
     kinds: LoadedLibrary, minrpc_shared: SharedDevice, running_device: RunningDevice
 ) -> None:
@@ -105,6 +144,40 @@ def test_null_can_not_be_written(
     cause = "wrote to 0x0: a null pointer" if "HardFault" not in caught.value.message else "HardFault"
     assert re.match(rf"{cause}, in set_null, at \S*kinds\.c:{line};", caught.value.message)
     assert any(detail.startswith("called by call_set_null, at ") for detail in caught.value.details)
+
+
+def test_a_device_says_that_it_restarts_if_it_can(
+    kinds: LoadedLibrary, device: Device, running_device: RunningDevice
+) -> None:
+    firmware = running_device.firmware
+    if firmware is None or running_device.platform.port != "zephyr":
+        pytest.skip("a board's firmware, or its port, has words of its own")
+    with pytest.raises(end_of(running_device)):
+        kinds["fault"]()
+    device.console.expect(r"fatal: [^\n]*\n")
+    options = (firmware.elf.parent / ".config").read_text()
+    can = "CONFIG_REBOOT=y\n" in options or "CONFIG_ARCH_POSIX=y\n" in options
+    assert ("; restarting" in device.console.after) is can
+
+
+def test_a_fault_in_an_interrupt(
+    load: Load,
+    minrpc_shared: SharedDevice,
+    device: Device,
+    running_device: RunningDevice,
+    tmp_path: Path,
+) -> None:
+    """An interrupt has a stack of its own: the stack of the call did not run out."""
+    if running_device.platform.port != "zephyr":
+        pytest.skip("it takes a timer of Zephyr's")
+    if minrpc_shared.target.serial_port is not None:
+        pytest.skip("a board that hangs has to be reset by hand")
+    source = tmp_path / "late.c"
+    source.write_text(LATE)
+    device.call_timeout_s = 5.0
+    with pytest.raises(end_of(running_device)) as caught:
+        load(source)["wait"]()
+    assert re.match(r"(?!the stack).*in late, at \S*late\.c:", caught.value.message)
 
 
 def test_null_can_not_be_read(

@@ -44,6 +44,19 @@ def test_a_smaller_printf_where_the_c_library_has_one(load: Load) -> None:
     assert lib["say"](-3) == -3
 
 
+def test_floating_point_numbers_are_printed(load: Load, device: Device, tmp_path: Path) -> None:
+    """The firmware's own printf may print "*float*": Zephyr's default does."""
+    source = tmp_path / "numbers.c"
+    source.write_text(
+        '#include <stdio.h>\nvoid say(double x) { printf("%d is %.2f\\n", (int)x, x); }\n'
+        'double read(const char *text) { double x = 0; sscanf(text, "%lf", &x); return x; }\n'
+    )
+    lib = load(source)
+    lib["say"](2.75)
+    device.console.expect_exact("2 is 2.75")
+    assert lib["read"]("-12.5") == -12.5
+
+
 def test_all_libraries_have_the_same_heap(load: Load) -> None:
     """With a malloc in each library, all would use the same memory."""
     lib, other = load("c/library.c"), load("c/library.c", defines=["OTHER"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,11 @@ import pytest
 from minrpc import (
     DeadlineError,
     Device,
+    DeviceMemoryError,
     Firmware,
     HarnessError,
     LoadedLibrary,
+    LoadError,
     RunningDevice,
     open_device,
     start,
@@ -101,6 +104,28 @@ def test_what_takes_most_of_the_memory(device: Device, tmp_path: Path) -> None:
             device.load(tmp_path / "most.c", defines={"SIZE": size}) as library,
         ):
             assert library.last() == 0
+
+
+@pytest.mark.usefixtures("load")
+def test_what_fills_the_memory_for_code(device: Device, tmp_path: Path) -> None:
+    """Each page of it can be executed, the last one as well."""
+    size = next((region.size for region in device.info().regions if region.kind == "code"), 0)
+    if not size:
+        pytest.skip("code is loaded into the memory of arrays")
+    (tmp_path / "long.c").write_text(
+        '#if defined(__x86_64__) || defined(__i386__)\n#define GO "jmp 1f"\n'
+        '#elif defined(__riscv)\n#define GO "j 1f"\n#else\n#define GO "b 1f"\n#endif\n'
+        "#define TEXT_(x) #x\n#define TEXT(x) TEXT_(x)\n"
+        'int last(int x) { __asm__ volatile(GO "\\n\\t.skip " TEXT(PAD) "\\n1:"); return x + 7; }\n'
+    )
+    for pad in range(size - 512, size - 8192, -512):
+        with (
+            suppress(DeviceMemoryError, LoadError),
+            device.load(tmp_path / "long.c", defines={"PAD": pad}) as library,
+        ):
+            assert library.last(1) == 8
+            return
+    pytest.fail("code of no size fits")
 
 
 def loads_of_a_session(running: RunningDevice, source: Path, first: int, count: int) -> list[int]:

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 
 from minrpc.cli import call
+from minrpc.host.process import shell_words
 from minrpc.library import CFunctions
 from minrpc.pipeline.debugging import debug
 
@@ -21,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Call the function under gdb; print the result, and the changed arrays."""
-    gdb = shlex.split(arguments.gdb)
+    gdb = shell_words(arguments.gdb)
     return call.call_on_each(
         arguments,
         lambda library: debug(

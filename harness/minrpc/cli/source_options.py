@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from minrpc.errors import ConfigurationError, HarnessError
+from minrpc.host.process import shell_words
 from minrpc.library import LoadedLibrary, Sources
 from minrpc.pipeline import Device
 from minrpc.publish.recording import load_function
@@ -69,7 +69,7 @@ def sources_from(arguments: argparse.Namespace, files: Sequence[Path]) -> Source
     return Sources.of(
         files,
         include=arguments.include,
-        flags=[flag for given in arguments.flags for flag in shlex.split(given)],
+        flags=[flag for given in arguments.flags for flag in shell_words(given)],
         defines=arguments.define,
         libraries=arguments.library,
     )

@@ -11,11 +11,12 @@ from pexpect import EOF, TIMEOUT
 from pexpect.spawnbase import SpawnBase
 
 from minrpc.client.console import ConsoleTail
+from minrpc.errors import LinkClosedError
 from minrpc.host.process import TextTail
 
 _TIMEOUT_S: Final = 30
 _FOR_EVER_S: Final = 1e9
-# Between two looks at the link, while the device has a console of its own.
+# Between two looks at the link: at its console's text, and at text that another thread has read.
 _LOOK_S: Final = 0.05
 
 
@@ -34,9 +35,9 @@ class Console(SpawnBase):  # type: ignore[misc]
         beside: TextTail | None,
         start: int,
         over_link: ConsoleTail,
-        listen: Callable[[float], object],
+        hear: Callable[[float], object],
     ) -> None:
-        """listen: takes what comes over the link, waiting up to so many seconds for its first byte."""
+        """hear: takes what comes over the link, waiting up to so many seconds for its first byte."""
         super().__init__(timeout=_TIMEOUT_S, encoding="utf-8", codec_errors="backslashreplace")
         self.name = name
         self.delayafterread = None
@@ -44,14 +45,17 @@ class Console(SpawnBase):  # type: ignore[misc]
         self._position = start
         self._over_link = over_link
         self._link_position = 0
-        self._listen = listen
+        self._hear = hear
 
     def read_nonblocking(self, size: int = 1, timeout: float | None = -1) -> str:
         """Waits for output and returns all of it. `size` is pexpect's and is ignored."""
         seconds = self.timeout if timeout == -1 else timeout
         text = self._arrived(None)
-        if not text:
-            text = self._arrived(_FOR_EVER_S if seconds is None else max(0.0, seconds))
+        try:
+            text = text or self._arrived(_FOR_EVER_S if seconds is None else max(0.0, seconds))
+        except LinkClosedError as error:
+            self.flag_eof = True
+            raise EOF(error.message) from error
         if text:
             self._log(text, "read")
             return text
@@ -66,7 +70,7 @@ class Console(SpawnBase):  # type: ignore[misc]
         while True:
             left = max(0.0, end - time.monotonic())
             if wait_s is not None:
-                self._listen(left if self._beside is None else 0.0)
+                self._hear(min(left, _LOOK_S) if self._beside is None else 0.0)
             text, self._link_position = self._over_link.since(self._link_position)
             if self._beside is not None:
                 look_s = 0.0 if text else min(left, _LOOK_S)

@@ -36,8 +36,8 @@ class LentTransport:
         return data
 
     def fileno(self) -> int:
-        """The descriptor of `inner`. Raises AttributeError when it has none."""
-        number: int = self.inner.fileno()  # type: ignore[attr-defined]
+        """The descriptor of `inner`; -1 when it has none."""
+        number: int = getattr(self.inner, "fileno", lambda: -1)()
         return number
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import select
 import shlex
 from collections import deque
 from collections.abc import Callable
@@ -146,6 +147,15 @@ class SessionLink:
         if beside is None and not self.console.text:
             return None
         return (beside or "") + self.console.text
+
+    def wait(self, wait_s: float) -> bool:
+        """Wait up to `wait_s` seconds for bytes, and read none; False at once if the link can't do that."""
+        number = getattr(self.transport, "fileno", lambda: -1)()
+        if number >= 0:
+            readable = select.poll()
+            readable.register(number, select.POLLIN)
+            readable.poll(1000.0 * wait_s)
+        return number >= 0
 
     def listen(self, wait_s: float) -> None:
         """Take the device's unrequested output: logs, text, notices of a restart.

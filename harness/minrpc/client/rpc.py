@@ -97,7 +97,6 @@ class Facts:
     on_host: memory that only Python has; None for none.
     code: the modules of loaded code, by its address.
     thread_locals: offsets of its variables in the room of the firmware's threads, by its address.
-    thread_pointer: of the thread of the calls; 0 if it is not known.
     """
 
     dialect: Dialect | None = None
@@ -115,7 +114,6 @@ class Facts:
     on_host: MemoryOnHost | None = None
     code: dict[int, ref[Live]] = field(default_factory=dict)
     thread_locals: dict[int, range] = field(default_factory=dict)
-    thread_pointer: int = 0
 
     @property
     def loaded(self) -> set[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 import numpy.typing as npt
@@ -129,25 +130,28 @@ class Session:
             from minrpc.client.expect import Console
 
             tail = self.owner.console_tail
-            listen = self._listen if tail is None else self._look
-            self._console = Console(self.name, tail, self._console_start, self._link.console, listen)
+            hear = self._hear if tail is None else self._look
+            self._console = Console(self.name, tail, self._console_start, self._link.console, hear)
         return self._console
 
-    def _listen(self, wait_s: float) -> None:
-        with self.rpc.lock:
-            self._link.listen(wait_s)
+    def _hear(self, wait_s: float) -> None:
+        """Take what has come over the link, waiting up to `wait_s` seconds for its first byte.
+
+        Others can use the device meanwhile: a call in another thread takes its text, too.
+        """
+        link, lock = self._link, self.rpc.lock
+        waits = link.wait(wait_s)
+        if lock.acquire(timeout=wait_s) if wait_s else lock.acquire(blocking=False):
+            try:
+                link.listen(0.0 if waits else wait_s)
+            finally:
+                lock.release()
 
     def _look(self, wait_s: float) -> None:
-        """Like `_listen`, unless a call in another thread, or around this one, waits there for its answer."""
-        if not self.rpc.lock.acquire(blocking=False):
-            return
-        try:
-            if self._link.usable:
-                self._link.listen(wait_s)
-        except LinkClosedError:
-            pass  # The console's own end tells the same.
-        finally:
-            self.rpc.lock.release()
+        """Does the same as `_hear`, unless a call around this one waits for its answer."""
+        if self._link.usable:
+            with suppress(LinkClosedError):  # The console's own end tells the same.
+                self._hear(wait_s)
 
     @property
     def link_counters(self) -> FramingCounters:

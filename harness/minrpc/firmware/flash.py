@@ -15,7 +15,7 @@ from minrpc.errors import ConfigurationError, FlashError
 from minrpc.firmware.firmware import Firmware
 from minrpc.firmware.sources import firmware_root
 from minrpc.firmware.zephyr_workspace import find_workspace
-from minrpc.host.process import describe_status, exited_within, spawn_logged, stop_session
+from minrpc.host.process import describe_status, exited_within, shell_words, spawn_logged, stop_session
 from minrpc.targets import Platform, Target
 from minrpc.transport import port_of
 
@@ -79,7 +79,7 @@ def filled_words(command: str, target: Target, built: Mapping[str, str] = {}) ->
         )
     if "{id}" in command:
         places["id"] = _known("id", target.board.id if target.board else "", command, "a hardware map")
-    return [_PLACE.sub(lambda found: places.get(found[1], found[0]), word) for word in shlex.split(command)]
+    return [_PLACE.sub(lambda found: places.get(found[1], found[0]), word) for word in shell_words(command)]
 
 
 def _known(name: str, text: str | None, command: str, giver: str) -> str:

@@ -28,7 +28,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Final
 
-from minrpc.errors import MissingError
+from minrpc.errors import ConfigurationError, MissingError
 from minrpc.host import session, wall
 
 # Wall time for the answer of a tool, which takes milliseconds to seconds: a machine may have other work.
@@ -230,6 +230,14 @@ def ask_tool(
     except subprocess.TimeoutExpired as error:
         reason = f"`{shlex.join(command)}` did not end within {_ANSWER_S:g} s"
         raise MissingError(reason, next_step="run it by hand") from error
+
+
+def shell_words(text: str) -> list[str]:
+    """The words of a command, as a shell splits them. Raises ConfigurationError for an open quotation."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise ConfigurationError(f"{text}: {str(error).lower()}", next_step="close the quotation") from error
 
 
 def run_command(argv: Sequence[str], limit_s: float) -> tuple[int | None, str]:

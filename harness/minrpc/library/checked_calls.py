@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from minrpc.client.array import RemoteArray
@@ -11,8 +11,6 @@ from minrpc.client.rpc import RpcClient
 from minrpc.client.session import Session
 from minrpc.errors import AccessError, HarnessError, RemoteError
 from minrpc.library.arguments import CallPlan
-from minrpc.library.toolset import THREAD_ROOM
-from minrpc.program.elf import THREAD
 from minrpc.replay import Extent, Found, MemoryCheck
 
 
@@ -36,8 +34,8 @@ def checked(
 
     Raises AccessError for an access that is not allowed, also if the call's own guards found damage.
     """
+    extents = [*_arguments(plan, base), *_arrays(rpc, room)]
     code = rpc.facts.loaded
-    extents = [*_arguments(plan, base), *_arrays(rpc, room), *_thread_locals(rpc, check, code)]
     check.begin((rpc, rpc.generation))
     try:
         result = run()
@@ -67,18 +65,6 @@ def _arguments(plan: CallPlan, base: int) -> Iterator[Extent]:
     for block in plan.frame.blocks:
         begin = base + block.offset
         yield Extent(begin, begin + block.size, block.name, not block.constant or block.returned)
-
-
-def _thread_locals(rpc: RpcClient, check: MemoryCheck, code: Collection[int]) -> Iterator[Extent]:
-    """The variables of the thread of the calls: of loaded code, and the firmware's, such as errno."""
-    pointer = rpc.facts.thread_pointer
-    for base, own in rpc.facts.thread_locals.items():
-        if own and base in code:
-            yield Extent(pointer + own.start, pointer + own.stop, "thread-local variables of loaded code")
-    for symbol in check.image.program.elf.symbols if pointer else ():
-        if symbol.kind == THREAD and symbol.placed and symbol.name != THREAD_ROOM:
-            begin = pointer + symbol.value
-            yield Extent(begin, begin + symbol.size, f"{symbol.name} (firmware, thread-local)")
 
 
 def _arrays(rpc: RpcClient, room: RemoteArray | None) -> Iterator[Extent]:

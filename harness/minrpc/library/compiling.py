@@ -7,7 +7,6 @@ import hashlib
 import json
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import time
@@ -29,7 +28,7 @@ from minrpc.firmware.inputs import inputs_of_compilation
 from minrpc.firmware.places import Places
 from minrpc.firmware.toolchain import environment_here
 from minrpc.host.files import utf8, write_whole
-from minrpc.host.process import run_compiler
+from minrpc.host.process import run_compiler, shell_words
 from minrpc.library.absent import ENDINGS, nowhere
 from minrpc.library.reachable import forget_objects, needing
 from minrpc.library.stack_bound import FLAG, parse_graphs, stack_frames
@@ -154,10 +153,7 @@ class Sources:
 
 def words_of(given: str | Sequence[str]) -> Sequence[str]:
     """The list, or a string's words as a shell splits them. Raises ConfigurationError for an open quote."""
-    try:
-        words = shlex.split(given) if isinstance(given, str) else given
-    except ValueError as error:
-        raise ConfigurationError(f"{given!r}: {error}", next_step="give a list of words") from error
+    words = shell_words(given) if isinstance(given, str) else given
     if not isinstance(words, Sequence) or not all(isinstance(word, str) for word in words):
         raise TypeError(f"a text or a list of texts is expected, not {given!r}")
     return [utf8(word) for word in words]

@@ -110,6 +110,8 @@ _FORMATS: Final = {
     "PICOLIBC_FLOAT_PRINTF_SCANF": "f",
     "PICOLIBC_DOUBLE_PRINTF_SCANF": "d",
 }
+# A conversion of a floating-point number, of printf or scanf.
+_FLOAT: Final = re.compile(rb"%(\d+\$)?[-+ #0']*(\*|\d*)(\.(\*|\d*))?[lL]?[aAeEfFgG]")
 # The firmware's function that replaces the C library's, under the name that the linker's --wrap gives it.
 _WRAPPED: Final = "__wrap_"
 _NOISE: Final = re.compile(r"warning:|NOTE:|: in function ")
@@ -223,7 +225,7 @@ def _command(
     command += [] if relaxes else ["--no-relax"]
     command += [f"--defsym={unwinder}=0" for unwinder in _UNWINDERS]
     command += [f"--wrap={name}" for name in compiled.wrapped]
-    command += _formats(compiled.options, toolset)
+    command += _formats(compiled, toolset)
     command += [f"--defsym={known_name}={value:#x}" for known_name, value in known.items()]
     command += [str(object_file) for object_file in (*compiled.objects, *stubs) if object_file.suffix != ".a"]
     command += ["--whole-archive", *archives, "--no-whole-archive"] if archives else []
@@ -232,12 +234,17 @@ def _command(
     return command + list(toolset.library_options())
 
 
-def _formats(options: Sequence[str], toolset: Toolset) -> list[str]:
-    """Options for picolibc's smaller printf and scanf, which its compiler specs give by a definition. Other C
-    libraries have one of each."""
-    letter = next((letter for name, letter in _FORMATS.items() if f"-D{name}" in options), "")
-    small = f"__{letter}_vfprintf".encode()
-    if not letter or not any(small in path.read_bytes() for path in toolset.library_files()):
+def _formats(compiled: Compiled, toolset: Toolset) -> list[str]:
+    """Options for another of picolibc's printf and scanf; other C libraries have one of each.
+
+    Its compiler specs choose by a definition. Without the definition, code with formats of floating-point
+    numbers gets functions that know these: a firmware's own may print "*float*".
+    """
+    letter = next((letter for name, letter in _FORMATS.items() if f"-D{name}" in compiled.options), "")
+    if not letter and any(_FLOAT.search(path.read_bytes()) for path in compiled.objects):
+        letter = "d"
+    chosen = f"__{letter}_vfprintf".encode()
+    if not letter or not any(chosen in path.read_bytes() for path in toolset.library_files()):
         return []
     return [f"--defsym={name}=__{letter}_{name}" for name in ("vfprintf", "vfscanf")]
 
@@ -312,12 +319,11 @@ def _place(name: str, size: int, linked: Elf, room: range, taken: Sequence[range
 
     Raises LinkerError for variables that have no place there.
     """
-    ends = sorted(-(-own.stop // ALIGNMENT) * ALIGNMENT for own in taken)
+    alignment = next(item.value for item in linked.symbols if item.name == _ALIGNMENT)
     free = []
-    for begin in (room.start, *ends):
+    for begin in (room.start, *sorted(-(-own.stop // alignment) * alignment for own in taken)):
         end = min((own.start for own in taken if own.stop > begin), default=room.stop)
         free.append(range(begin, end))
-    alignment = next(item.value for item in linked.symbols if item.name == _ALIGNMENT)
     place = next((part.start for part in free if len(part) >= size), None)
     if place is not None and alignment <= ALIGNMENT:
         return place

@@ -242,10 +242,7 @@ def load_compiled(
             raise
     if compiled.start:
         try:
-            own = image.thread_locals
-            rpc.facts.thread_pointer = (
-                module.get_function(START)(own.start, len(own)) or rpc.facts.thread_pointer
-            )
+            module.get_function(START)(image.thread_locals.start, len(image.thread_locals))
         except HarnessError as error:
             raise error.add_context(stage=f"run the constructors of {compiled.name}") from None
     unused = [(image.symbols[name], item.type) for name, item in (fakes or {}).items() if name not in answers]

@@ -151,7 +151,7 @@ _NO_THREAD_POINTER: Final = """
 _THREAD_ROOM: Final = """
 extern char minrpc_thread_locals[];
 
-static inline __attribute__((always_inline)) long long fill_room(value *a)
+static inline __attribute__((always_inline)) void fill_room(value *a)
 {
 	volatile char *own;
 
@@ -159,10 +159,9 @@ static inline __attribute__((always_inline)) long long fill_room(value *a)
 	for (long long i = 0; i < a[1].i; i++) {
 		own[a[0].i + i] = minrpc_thread_locals[i];
 	}
-	return (unsigned long)own;
 }
 """
-_NO_THREAD_ROOM: Final = "\n#undef fill_room\n#define fill_room(a) ((void)(a), 0)\n"
+_NO_THREAD_ROOM: Final = "\n#undef fill_room\n#define fill_room(a) (void)(a)\n"
 
 _START_SOURCE: Final = """\
 extern char minrpc_bss[], minrpc_bss_end[];
@@ -173,16 +172,16 @@ static int start(value *a, int *c, int n, value *r, int *rc, void *resource)
 {
 	void *before = enter();
 
-	(void)c, (void)n, (void)resource;
+	(void)c, (void)n, (void)r, (void)resource;
 	for (volatile char *at = minrpc_bss; at != minrpc_bss_end; at++) {
 		*at = 0;
 	}
-	r->i = fill_room(a);
+	fill_room(a);
 	for (void (**next)(void) = minrpc_constructors; next != minrpc_constructors_end; next++) {
 		(*next)();
 	}
 	leave(before);
-	*rc = 0;
+	*rc = 4;
 	return 0;
 }
 
@@ -282,7 +281,7 @@ def thunk_source(
     own_block: True for loaded code whose thread-local variables are not behind the firmware's thread pointer.
     thread_pointer: True if each thunk sets RISC-V's thread pointer to these variables, and back.
     thread_room: True if they are in the room of the firmware's threads: `START` takes its first byte's offset
-        from the thread pointer, and its size, and returns the thread pointer.
+        from the thread pointer, and its size.
     """
     names = TypeNames(limits)
     bodies = [

@@ -24,11 +24,11 @@ from minrpc.program.compiler import compiler_of
 from minrpc.program.elf import CHOSEN_AT_START, FUNCTION, THREAD
 
 COMMANDS: Final = "compile_commands.json"
-THREAD_ROOM: Final = "minrpc_thread_room"
-"""Room for thread-local variables of loaded code in each thread, which Zephyr's port has on a RISC-V."""
 # A source of the firmware that is compiled with just the port's flags.
 _EXAMPLE: Final = "operators/operators.c"
 _THREAD_LOCALS: Final = "__tls_base"
+# Room for those of loaded code in each thread, which Zephyr's port has on a RISC-V.
+_THREAD_ROOM: Final = "minrpc_thread_room"
 
 _WITH_VALUE: Final = frozenset({"-o", "-c", "-MF", "-MT", "-MQ"})
 _PLACES: Final = ("-I", "-isystem", "-imacros", "-include", "-iquote", "-idirafter")
@@ -187,7 +187,7 @@ def program_facts(elf: Path) -> ProgramFacts:
     rooms = (
         range(symbol.value, symbol.value + symbol.size)
         for symbol in file.symbols
-        if symbol.name == THREAD_ROOM and symbol.kind == THREAD
+        if symbol.name == _THREAD_ROOM and symbol.kind == THREAD
     )
     dynamic = file.section(".dynamic") is not None
     return ProgramFacts(file.machine, file.bits, dynamic, thread_locals, next(rooms, range(0)))

@@ -23,6 +23,10 @@ from minrpc.replay.variables import Variables
 
 # A stack that is mapped when its thread starts is assumed to have this many bytes below the call.
 _STACK_BELOW: Final = 0x8000
+# Zephyr's sections of thread-local variables, with the alignment of a stack, and a mapped stack's.
+_THREAD_LOCALS: Final = ("tdata", "tbss")
+_ALIGNED: Final = 16
+_PAGE: Final = 4096
 # A gap between variables that is not smaller has data without a symbol, as assembler code may have.
 _UNNAMED: Final = 16
 _MOST: Final = 5
@@ -90,7 +94,7 @@ class MemoryCheck:
         self._heap.begin()
         libraries = [item for base in bases for item in own.get(base, ())]
         stack = self._stack(steps, code)
-        known = [*extents, *libraries, *stack]
+        known = [*extents, *libraries, *stack, *self._thread_locals(stack)]
         # The firmware has variables in which arrays, code or the stack lie.
         known += [item for item in firmwares if not any(_overlap(item, other) for other in known)]
         steps = self._without_io(steps)
@@ -166,6 +170,15 @@ class MemoryCheck:
         top = int(ends.max())
         low = top - _STACK_BELOW if self.image.stack == ANYWHERE else self.image.stack[0]
         return [Extent(low, top, "the stack of the call")]
+
+    def _thread_locals(self, stack: Sequence[Extent]) -> Iterator[Extent]:
+        """The variables of the calls' thread, such as errno, which Zephyr has at the end of its stack."""
+        sections = self.image.program.elf.sections
+        size = sum(-(-item.size // _ALIGNED) * _ALIGNED for item in sections if item.name in _THREAD_LOCALS)
+        if stack and size:
+            mapped = self.image.stack == ANYWHERE
+            end = -(-stack[0].end // _PAGE) * _PAGE if mapped else self.image.stack[1]
+            yield Extent(end - size, end, "thread-local variables of the firmware")
 
 
 def _sections(code: LoadedCode) -> Iterator[Extent]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,7 @@ from minrpc.errors import BoardBusyError, ConfigurationError, HarnessError, Port
 from minrpc.host.deadline import Deadline
 from minrpc.host.files import write_whole
 from minrpc.host.owned_lock import Holder, OwnedLock, file_of, holder_of, take
-from minrpc.host.process import run_command
+from minrpc.host.process import run_command, shell_words
 from minrpc.running.labgrid import LABGRID, Place, acquire
 from minrpc.targets import Target
 from minrpc.targets.hardware_map import HardwareBoard, boards_for, load_hardware_map
@@ -166,7 +165,7 @@ def run_script(board: HardwareBoard, name: str, script: str) -> None:
     """Run a script of the map within its time. Raises HarnessError with its output."""
     if not script:
         return
-    argv = shlex.split(script)
+    argv = shell_words(script)
     try:
         status, output = run_command(argv, board.script_timeout(name))
     except OSError as error:

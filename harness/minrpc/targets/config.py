@@ -292,7 +292,8 @@ def _checked(value: object, key: str, directory: Path, where: str) -> object:
     if key == "core" and isinstance(value, str) and value.endswith(".toml"):
         return str(directory / value)
     if key in _CHOICES and value not in _CHOICES[key]:
-        raise ConfigurationError(f"{where}: must be one of {', '.join(_CHOICES[key])}, not {value!r}")
+        known = ", ".join(choice or '""' for choice in _CHOICES[key])
+        raise ConfigurationError(f"{where}: must be one of {known}, not {value!r}")
     if kind == "tuple[str, ...]":
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             raise ConfigurationError(f"{where}: must be a list of strings, not {value!r}")

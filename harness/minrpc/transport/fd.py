@@ -269,4 +269,8 @@ class SocketTransport(FdTransport):
             return cls(connection, f"socket {path}")
         except OSError as error:
             connection.close()
-            raise LinkClosedError(f"socket {path}: {error.strerror or error}", stage="open link") from error
+            raise LinkClosedError(
+                f"socket {path}: {error.strerror or error}",
+                stage="open link",
+                next_step="start the program that listens there, or correct the path",
+            ) from error

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import socket
 import stat
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from minrpc.errors import ConfigurationError, HarnessError, LinkClosedError, PortGoneError
-from minrpc.host.process import describe_status, exited_within, output_tail, spawn, stop_group
+from minrpc.host.process import describe_status, exited_within, output_tail, shell_words, spawn, stop_group
 from minrpc.transport.fd import FdTransport, SocketTransport
 from minrpc.transport.ports import find_port
 from minrpc.transport.remote_port import RemotePort
@@ -128,7 +127,7 @@ class CommandTransport(FdTransport):
     """A link over standard input and output of a command; its standard error is reported after its end."""
 
     def __init__(self, command: str) -> None:
-        argv = shlex.split(command)
+        argv = shell_words(command)
         if not argv:
             raise ConfigurationError(f"{_EXEC} names no command", next_step=f"write {_EXEC}COMMAND")
         ours, theirs = socket.socketpair()

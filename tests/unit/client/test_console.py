@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import pexpect
 import pytest
 from minrpc import Device
 from minrpc.client import Unowned
 from minrpc.host.process import TextTail
+from minrpc.transport import SocketTransport
 from minrpc.wire.framing import encode_frame
 from minrpc.wire.session import MessageType, encode_message
 
@@ -65,6 +68,43 @@ def test_text_over_the_link_is_heard_beside_a_console(
             device.console.expect_exact("more", timeout=0)
 
 
+def test_a_call_in_which_python_waits_for_text_gets_its_answer(
+    beside: tuple[TextTail, Callable[[bytes], object]],
+) -> None:
+    """A fake can wait there."""
+    tail, _ = beside
+    transport = ModelTransport(DeviceModel())
+    with Device(transport, Unowned(clock=transport.clock, console_tail=tail)) as device:
+        call = device.system_lib()["inc"]
+        text = encode_frame(encode_message(0, MessageType.LOG, b"after the answer"))
+        waited = []
+
+        def wait(data: bytes) -> bytes:
+            with pytest.raises(pexpect.TIMEOUT):
+                device.console.expect_exact("after the answer", timeout=0)
+            waited.append(data)
+            transport.spoil = bytes
+            return data
+
+        transport.say(text)
+        transport.spoil = wait
+        assert call(1) == 2
+        assert waited
+        device.console.expect_exact("after the answer", timeout=0)
+
+
+def test_who_waits_for_text_of_an_ended_console_does_not_wait() -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb", buffering=0) as pipe:
+        tail = TextTail(pipe, "console")
+        os.close(writing)
+        tail.finish(10.0)
+        transport = ModelTransport(DeviceModel())
+        owner = Unowned(clock=transport.clock, console_tail=tail)
+        with Device(transport, owner) as device, pytest.raises(pexpect.EOF):
+            device.console.expect_exact("never", timeout=3600)
+
+
 def test_text_over_the_link_is_found_from_the_first_character_on(bench: Bench) -> None:
     bench.transport.say(b"*** Booting ***\r\n")
     bench.device.connect()
@@ -99,3 +139,50 @@ def test_each_text_is_found_once(bench: Bench) -> None:
         bench.device.console.expect_exact("hello", timeout=0)
     bench.transport.say(b"hello again\r\n")
     bench.device.console.expect_exact("hello", timeout=0)
+
+
+@pytest.fixture
+def far() -> Iterator[tuple[Device, socket.socket]]:
+    """A device behind a socket, and the socket's far end; a thread answers there."""
+    ours, theirs = socket.socketpair()
+    model = DeviceModel()
+
+    def answer() -> None:
+        with suppress(BrokenPipeError):  # The session's end is not answered.
+            while data := theirs.recv(65536):
+                theirs.sendall(model.receive(data))
+
+    answering = threading.Thread(target=answer, daemon=True)
+    answering.start()
+    with theirs, Device(SocketTransport(ours, "socket")) as device:
+        yield device, theirs
+        device.close()
+        answering.join()
+
+
+def test_who_waits_for_text_keeps_no_call_of_another_thread(far: tuple[Device, socket.socket]) -> None:
+    device, end = far
+    found = threading.Event()
+
+    def wait() -> None:
+        device.console.expect_exact("later", timeout=3600)
+        found.set()
+
+    waiter = threading.Thread(target=wait, daemon=True)
+    device.connect()
+    waiter.start()
+    for x in range(20):
+        assert device.system_lib()["inc"](x) == x + 1
+    assert not found.is_set()
+    end.sendall(encode_frame(encode_message(0, MessageType.LOG, b"later")))
+    assert found.wait(600)
+    waiter.join()
+
+
+def test_a_closed_device_has_no_text_more(far: tuple[Device, socket.socket]) -> None:
+    device, _ = far
+    closing = threading.Timer(0.1, device.close)
+    closing.start()
+    with pytest.raises(pexpect.EOF, match="the link is closed"):
+        device.console.expect_exact("text", timeout=3600)
+    closing.join()

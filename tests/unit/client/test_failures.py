@@ -164,15 +164,21 @@ def test_the_device_restarts_in_mid_session(bench: Bench) -> None:
     assert works(bench)
 
 
-def test_a_device_that_can_not_restart_says_so_and_halts(bench: Bench) -> None:
+def test_a_device_that_can_not_restart_says_so_and_halts(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start_again = Mock(return_value="")
+    monkeypatch.setattr(type(bench.device.owner), "start_again", start_again)
     bench.device.connect()
     bench.transport.say(b"halted: it can't restart without CONFIG_REBOOT\r\n" + bench.model.boot())
     with pytest.raises(SessionTerminatedError, match="before it answered: it halted"):
         bench.device.system_lib()["inc"]
+    start_again.assert_called_once_with()
     bench.device.connect()
     bench.transport.say(bench.model.boot())
     with pytest.raises(SessionTerminatedError, match="before it answered: it restarted"):
         bench.device.system_lib()["inc"]
+    start_again.assert_called_once_with()
 
 
 def test_no_answer(bench: Bench) -> None:

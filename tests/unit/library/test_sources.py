@@ -66,7 +66,7 @@ def test_a_header_may_lie_in_a_directory_of_include(source: Path, tmp_path: Path
 
 
 def test_an_open_quote_is_told(source: Path) -> None:
-    with pytest.raises(ConfigurationError, match="No closing quotation"):
+    with pytest.raises(ConfigurationError, match="no closing quotation"):
         Sources.of(source, flags="-DX='a")
 
 

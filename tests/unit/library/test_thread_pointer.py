@@ -6,12 +6,18 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
-from minrpc.library import Sources, Toolset
+from minrpc import LinkerError
+from minrpc.library import Compiled, Sources, Toolset
 from minrpc.library.compiling import compile_sources
 from minrpc.library.linking import link
+from minrpc.library.loading import _Linker
+from minrpc.library.thunks import thunk_source
+from minrpc.library.toolset import program_facts
 from minrpc.program import Elf
+from minrpc.program.c_types import AlignmentLimits
 
 from tests.native import need_tools
 
@@ -37,23 +43,14 @@ def test_thread_locals_lie_in_the_room_that_each_thread_has(
     tmp_path: Path, taken: list[range], place: int
 ) -> None:
     """The linker's own offsets from the thread pointer, of the firmware's variables as well."""
-    need_tools(GCC)
-    firmware = (
-        "__thread int before = 1;\n__thread char minrpc_thread_room[48] __attribute__((aligned(16)));\n"
-        "__thread int errno;"
-    )
-    (tmp_path / "firmware.c").write_text(firmware)
-    (tmp_path / "f.c").write_text(
+    compiled, toolset = _compiled(
+        tmp_path,
         "__thread char first = 3;\n__thread long wide __attribute__((aligned(16)));\n"
         "extern __thread int errno;\nchar value(void) { return first; }\n"
         "long f(void) { return (char *)&wide - (char *)__builtin_thread_pointer(); }\n"
-        "long g(void) { return (char *)&errno - (char *)__builtin_thread_pointer(); }\n"
+        "long g(void) { return (char *)&errno - (char *)__builtin_thread_pointer(); }\n",
     )
-    command = [GCC, "-nostdlib", "-Wl,-e0", "firmware.c", "-o", "firmware.elf"]
-    subprocess.run(command, cwd=tmp_path, check=True)
     symbols = {item.name: item.value for item in Elf((tmp_path / "firmware.elf").read_bytes(), "f").symbols}
-    toolset = Toolset(GCC, ("-O2", "-mcmodel=medany"), (), tmp_path / "firmware.elf")
-    compiled = compile_sources(Sources.of([tmp_path / "f.c"]), toolset)
     assert compiled.start
     room = symbols["minrpc_thread_room"]
     others = [range(own.start + room, own.stop + room) for own in taken]
@@ -70,6 +67,48 @@ def test_thread_locals_lie_in_the_room_that_each_thread_has(
         - image.base
     )
     assert int.from_bytes(image.data[stored : stored + 8], "little") == symbols["errno"]
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_thread_locals_may_fill_the_rest_of_the_room(tmp_path: Path, more: int) -> None:
+    compiled, toolset = _compiled(tmp_path, f"__thread char a[{32 + more}]; char f(void) {{ return *a; }}")
+    room = program_facts(toolset.elf).thread_room
+    taken = [range(room.start, room.start + 16)]
+    if more:
+        with pytest.raises(LinkerError, match=r"a is thread-local .*: 33 bytes, .* has 32 of 48 free"):
+            link(compiled, toolset, 0x80001000, taken=taken)
+    else:
+        own = link(compiled, toolset, 0x80001000, taken=taken).thread_locals
+        assert (own.start, own.stop) == (taken[0].stop, room.stop)
+
+
+def test_an_image_is_linked_anew_for_another_part_of_the_room(tmp_path: Path) -> None:
+    compiled, toolset = _compiled(tmp_path, "__thread char one = 1; char f(void) { return one; }")
+    room = program_facts(toolset.elf).thread_room
+    linker = _Linker(Mock(), toolset)
+    taken = [(), (range(room.start, room.start + 16),), ()]
+    starts = [linker.link(compiled, 0x80001000, each).thread_locals.start - room.start for each in taken]
+    assert starts == [0, 16, 0]
+
+
+def test_the_room_has_its_first_values_before_constructors_run() -> None:
+    text = thunk_source([], AlignmentLimits(), start=True, thread_room=True)
+    assert text.index("\tfill_room(a);") < text.index("(*next)();")
+    assert "; i < a[1].i; " in text
+
+
+def _compiled(directory: Path, source: str) -> tuple[Compiled, Toolset]:
+    """`source` for a firmware whose threads have a room of 48 bytes between variables of its own."""
+    need_tools(GCC)
+    (directory / "firmware.c").write_text(
+        "__thread int before = 1;\n__thread char minrpc_thread_room[48] __attribute__((aligned(16)));\n"
+        "__thread int errno;"
+    )
+    (directory / "f.c").write_text(source)
+    command = [GCC, "-nostdlib", "-Wl,-e0", "firmware.c", "-o", "firmware.elf"]
+    subprocess.run(command, cwd=directory, check=True)
+    toolset = Toolset(GCC, ("-O2", "-mcmodel=medany"), (), directory / "firmware.elf")
+    return compile_sources(Sources.of([directory / "f.c"]), toolset), toolset
 
 
 def _disassembled(directory: Path, program: bytes, function: str) -> str:

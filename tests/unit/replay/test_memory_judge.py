@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The judge of accesses, on records that are written here."""
 
+from collections.abc import Mapping
+from types import MappingProxyType, SimpleNamespace
 from unittest.mock import Mock
 
 import numpy as np
@@ -143,11 +145,16 @@ def test_the_first_fault_of_each_instruction_in_the_order_of_time(code: CodeMap)
 
 
 def checked(
-    code: CodeMap, *rows: Row, known: bool = True, stack: tuple[int, int] = (0x8000, 0x9000)
+    code: CodeMap,
+    *rows: Row,
+    known: bool = True,
+    stack: tuple[int, int] = (0x8000, 0x9000),
+    sections: Mapping[str, int] = MappingProxyType({}),
 ) -> Found | None:
     """The faults of a call with these steps, by a program with a protected region from 0x40000 on."""
     image = Mock(stack=stack, machine="", regions=[(0x40000, 16, "io")])
     image.place_of = hex
+    image.program.elf.sections = [SimpleNamespace(name=name, size=size) for name, size in sections.items()]
     recorder = Mock(image=image)
     recorder.take.return_value = Recorded(np.array(list(rows), STEP), 0)
     check = MemoryCheck(recorder)
@@ -187,3 +194,13 @@ def test_the_stack_is_below_what_the_thunk_stored(code: CodeMap, stack: tuple[in
         after = access(RUNTIME, 0x9F00, 4, store=True)
         assert (checked(code, *rows, after, stack=stack) is None) is fine, hex(at)
     assert checked(code, block(LIBRARY), access(LIBRARY, 0x8F00), stack=stack) is not None
+
+
+@pytest.mark.parametrize("stack", [(0x8000, 0x9000), ANYWHERE])
+def test_thread_local_variables_are_at_the_end_of_the_stack(code: CodeMap, stack: tuple[int, int]) -> None:
+    """Zephyr rounds the size of each section to the alignment of a stack."""
+    thunk = [block(RUNTIME), access(RUNTIME, 0x8EFC, 4, store=True), block(LIBRARY)]
+    sections = {"tdata": 4, "tbss": 20, ".tbss": 64}
+    for at, fine in ((0x8FCF, False), (0x8FD0, True), (0x8FFF, True), (0x9000, False)):
+        assert (checked(code, *thunk, access(LIBRARY, at), stack=stack, sections=sections) is None) is fine
+    assert checked(code, *thunk, access(LIBRARY, 0x8FFF), stack=stack) is not None

@@ -60,6 +60,7 @@ def test_thumb(code: str, expected: Shown) -> None:
         ("23aee7fc", Shown(Kind.STORE, ("a4",), ("a5",), -36)),  # sw a4, -36(a5)
         ("8a07", Shown(Kind.SHIFT, ("a5",), ("a5",), 2)),  # slli a5, a5, 2
         ("b7170000", Shown(Kind.UPPER, ("a5",), (), 4096)),  # lui a5, 1
+        ("97170000", Shown(Kind.UPPER, ("a5",), (), 4096)),  # auipc a5, 1
     ],
 )
 def test_riscv(code: str, expected: Shown) -> None:

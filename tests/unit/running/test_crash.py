@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from minrpc.counters import Image
-from minrpc.running.crash import explain
+from minrpc.library.thunks import linked_thunk, thunk_name
+from minrpc.running.crash import _NOT_THE_USERS, explain
 from minrpc.running.last_words import last_words
 
 
@@ -39,3 +40,20 @@ def test_the_cause_of_a_crash(words: str, reason: str) -> None:
     found = last_words(f"fatal: {words}\n")
     assert found is not None
     assert reason in explain(found, Image(Path("/bin/true")), None, "leave").reason
+
+
+@pytest.mark.parametrize(
+    ("name", "left_out"),
+    [
+        (thunk_name(12), True),
+        (linked_thunk("dsp.fir"), True),
+        (f"{thunk_name(3)}.constprop.0", True),
+        ("minrpc_fits.part.0", True),
+        ("__extendsfdf2", True),
+        ("__truncdfsf2", True),
+        ("minrpc_tune", False),
+        ("minrpc_fitsall", False),
+    ],
+)
+def test_the_runtimes_callers_are_no_callers_of_the_users(name: str, left_out: bool) -> None:
+    assert bool(_NOT_THE_USERS.match(name)) is left_out

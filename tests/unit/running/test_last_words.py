@@ -75,6 +75,15 @@ def test_an_access_has_its_address_and_direction(console: str, wrote: bool | Non
     assert (words.address, words.wrote, words.cause) == (0x10, wrote, "")
 
 
+def test_a_fetch_where_no_memory_is_has_its_address() -> None:
+    """An instruction abort of a 64-bit Arm, in the same exception level."""
+    words = last_words(
+        "fatal: CPU exception (reason 0) at pc 0x10, lr 0x1, address 0x10, esr 2248146950 in minrpc"
+    )
+    assert words is not None
+    assert (words.address, words.cause) == (0x10, "")
+
+
 def test_a_division_on_x86_is_no_access() -> None:
     """The processor's register for fault addresses has an earlier address."""
     words = last_words(

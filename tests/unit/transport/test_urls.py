@@ -219,6 +219,7 @@ WRONG: list[tuple[str, type[HarnessError], str]] = [
     ("rfc2217://127.0.0.1:1", PortGoneError, "refused"),
     ("unix:///no/such/socket", LinkClosedError, "No such file"),
     ("exec:", ConfigurationError, "names no command"),
+    ("exec:sh -c 'exit", ConfigurationError, "sh -c 'exit: no closing quotation"),
     ("exec:no-such-program --x", HarnessError, "no-such-program can't be run: No such file"),
     ("usb://1", ConfigurationError, "no kind of link is called 'usb'"),
     ("/dev/no-such-port", PortGoneError, "is not there"),
