@@ -114,8 +114,8 @@ def test_thread_locals_are_for_the_call(checked: Device, tmp_path: Path) -> None
     assert [second["parse"]("99999999999999999999"), first["parse"]("12")] == [1, 0]
     if has_own:
         assert [first["count"](0), second["count"](7), first["count"](7)] == [7, 7, 8]
-        with pytest.raises(AccessError, match=r"count (read|wrote) 1 byte"):
-            first["count"](20_000)
+        with pytest.raises((AccessError, RegisterError), match=r"(read|wrote) 1 byte at"):
+            first["count"](100_000)  # No memory is there on a small machine.
         assert second["count"](0) == 8
 
 

@@ -136,6 +136,8 @@ def _has_wrong_stack_pointer(words: LastWords, image: Image) -> bool:
     sp = words.values.get("sp")
     if sp is None or sp < _NULL:
         return sp is not None
+    if words.in_interrupt:  # An interrupt may have a stack of its own.
+        return False
     if "SIG" in words.text:  # The host gives the threads of a process their stacks.
         touched = None if words.address is None else words.address // _PAGE
         lost = "no memory at sp" in words.text or touched in (sp // _PAGE, (sp - 1) // _PAGE)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -135,6 +135,8 @@ class RunningDevice:
     hangs: bool = field(default=False, init=False)
     _before_session: int = field(default=0, init=False)
     _looked_at: int = field(default=0, init=False)
+    # The emulator's output up to the first session.
+    _of_boot: frozenset[str] = field(default=frozenset(), init=False)
     _stopped: bool = field(default=False, init=False)
     _ended: EmulatorExitedError | None = field(default=None, init=False)
 
@@ -171,7 +173,7 @@ class RunningDevice:
     def names_of_board(self) -> tuple[str, ...]:
         """The names that the user has for the board at a link; none if the user named none."""
         platform = self.platform
-        if not self.target.attached or platform.port != "zephyr" or platform.name == UNKNOWN_BOARD:
+        if not self.target.attached or platform.name == UNKNOWN_BOARD:
             return ()
         return (platform.zephyr_board,) if platform.zephyr_board else (platform.name,)
 
@@ -247,21 +249,27 @@ class RunningDevice:
         """Does the same as `Owner.session_began`."""
         tail = self._tail_of_crashes
         self._before_session = tail.position if tail is not None else 0
-        self._looked_at = self.output_tail.position if self.output_tail is not None else 0
+        if self.output_tail is not None:
+            if not self._looked_at:
+                self._of_boot = frozenset(self.output_tail.text().splitlines())
+            self._looked_at = self.output_tail.position
 
     def stray_accesses(self) -> HarnessError | None:
         """Does the same as `Owner.stray_accesses`."""
         told = self._strays()
         return stray_error(told, self.name) if told else None
 
-    def _strays(self) -> list[str]:
-        """Accesses since the last look to addresses at which the machine has nothing."""
+    def _strays(self, without: Collection[str] = ()) -> list[str]:
+        """Accesses since the last look to addresses at which the machine has nothing.
+
+        without: lines of the log that are left out.
+        """
         tail = self.output_tail
         if not self.tells_strays or tail is None or tail.position == self._looked_at:
             return []
         log = tail.text(self._looked_at)
         self._looked_at = tail.position
-        return strays(log, self._regions)
+        return strays("\n".join(line for line in log.splitlines() if line not in without), self._regions)
 
     def _regions(self) -> str:
         """QEMU's map of memory; "" if it can't be asked."""
@@ -288,7 +296,7 @@ class RunningDevice:
             others = processes_with_open(self.name)
             error.details += (f"{self.name} is open in {', '.join(others)} too",) if others else ()
         error.add_context(console_tail=self.console_text if self.console_tail else None)
-        before = self._strays()
+        before = self._strays(without=self._of_boot)  # A device that has crashed boots again.
         if isinstance(error, SessionTerminatedError):
             if not self._explain_crash(error, said) and (error.stage or "").startswith(_CALL):
                 error.next_step = _WHAT_RESETS_IT

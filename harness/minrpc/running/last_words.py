@@ -134,6 +134,11 @@ class LastWords:
         return "stack overflow" in self.text
 
     @property
+    def in_interrupt(self) -> bool:
+        """True if Zephyr reports that an interrupt's handler crashed."""
+        return " in an interrupt" in self.text
+
+    @property
     def stack_size(self) -> int | None:
         """Size of the overflowed stack in bytes, if the device reports it."""
         match = _STACK.search(self.text)

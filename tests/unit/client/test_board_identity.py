@@ -44,11 +44,10 @@ def test_the_program_that_runs_is_known_by_its_build_id(link: str, tmp_path: Pat
     assert caught.value.details[0] == "it asked Python for tick, in waits at ticks.c:4"
 
 
-def test_another_board_is_refused(link: str) -> None:
-    with start(Target.named("nucleo_h743zi", serial_port=link)) as running:
-        with pytest.raises(
-            WrongBoardError, match="is nucleo_f746zg/stm32f746xx, not nucleo_h743zi"
-        ) as caught:
+@pytest.mark.parametrize("name", ["nucleo_h743zi", "bare_microbit"])
+def test_another_board_is_refused(link: str, name: str) -> None:
+    with start(Target.named(name, serial_port=link)) as running:
+        with pytest.raises(WrongBoardError, match=f"is nucleo_f746zg/stm32f746xx, not {name}") as caught:
             open_device(running)
         assert "--platform nucleo_f746zg/stm32f746xx" in caught.value.next_step
 

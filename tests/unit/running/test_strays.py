@@ -3,7 +3,12 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import pytest
+from minrpc import RunningDevice
+from minrpc.errors import HarnessError, SessionTerminatedError
+from minrpc.host.deadline import WallClock
 from minrpc.running.strays import is_told, stray_error, strays
 from minrpc.targets.qemu_command import log_of_strays
 
@@ -101,3 +106,26 @@ def test_the_address_of_a_crash_is_told_once() -> None:
     assert not is_told("C read 4 bytes at 0x40013800", "divided by zero, in baud")
     assert not is_told("C wrote 0x1 to 0x40013800", "read from 0x1bab0000: no memory there")
     assert not is_told("and 5 other accesses", "divided by zero, in baud")
+
+
+@pytest.mark.parametrize("ended", [SessionTerminatedError("it restarted"), HarnessError("no answer")])
+def test_accesses_of_the_boot_are_none_of_a_crash(ended: HarnessError) -> None:
+    """A device that has crashed makes them again before the report."""
+    boot, call = (f"Invalid read at addr 0x{at:X}, size 4, (null)" for at in (16, 32))
+    tail = Mock(position=len(boot))
+    device = RunningDevice(
+        "m3",
+        Mock(),
+        Mock(),
+        WallClock(),
+        "exact",
+        process=Mock(**{"poll.return_value": None}),
+        output_tail=tail,
+        tells_strays=True,
+    )
+    tail.text.side_effect = lambda since=0: boot
+    device.session_began()
+    tail.position += 100
+    tail.text.side_effect = lambda since=0: f"{call}\n{boot}"
+    assert "C read 4 bytes at 0x20" in device.diagnose(ended).details
+    assert not [line for line in ended.details if "0x10" in line]

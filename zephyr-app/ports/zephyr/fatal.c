@@ -207,6 +207,7 @@ void minrpc_fatal_at(unsigned int reason, const struct arch_esf *esf, uintptr_t 
 {
 	char text[TEXT_SIZE];
 
+	minrpc_halt_in_restart();
 	minrpc_port_restore_modes();
 	minrpc_text(text, sizeof(text),
 		    "fatal: %s (reason %u) at pc 0x%lx, " LINK " 0x%lx, sp 0x%lx, "

@@ -22,18 +22,36 @@ uint8_t minrpc_restart_nonce(void)
 	return ++boots + (uint8_t)k_cycle_get_32();
 }
 
+/* The restart has begun. */
+static bool begun;
+
+/* The session ends, so that no client waits for an answer. */
+static FUNC_NORETURN void halt(const char *text)
+{
+	minrpc_device_last_message(text);
+	minrpc_link_finish();
+	k_fatal_halt(K_ERR_KERNEL_PANIC);
+	CODE_UNREACHABLE;
+}
+
+void minrpc_halt_in_restart(void)
+{
+	if (begun) {
+		halt("halted: it can't restart from an interrupt");
+	}
+}
+
 void minrpc_restart(void)
 {
 	if (!MINRPC_CAN_RESTART) {
-		minrpc_device_last_message("halted: it can't restart without CONFIG_REBOOT");
+		halt("halted: it can't restart without CONFIG_REBOOT");
 	}
+	begun = true;
 	minrpc_link_finish();
 #if defined(CONFIG_ARCH_POSIX)
 	minrpc_native_host_restart();
 #elif defined(CONFIG_REBOOT)
 	sys_reboot(SYS_REBOOT_COLD);
-#else
-	k_fatal_halt(K_ERR_KERNEL_PANIC);
 #endif
 	CODE_UNREACHABLE;
 }

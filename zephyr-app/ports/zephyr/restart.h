@@ -19,6 +19,12 @@
  */
 FUNC_NORETURN void minrpc_restart(void);
 
+/**
+ * @brief Halt if a fault is the restart's own, as on an LM3S6965 in an interrupt, which Zephyr's
+ * code for its restart can't leave.
+ */
+void minrpc_halt_in_restart(void);
+
 /** @brief A number that differs from the number of the previous boot. */
 uint8_t minrpc_restart_nonce(void);
 
