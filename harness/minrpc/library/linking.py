@@ -241,12 +241,17 @@ def _formats(compiled: Compiled, toolset: Toolset) -> list[str]:
     numbers gets functions that know these: a firmware's own may print "*float*".
     """
     letter = next((letter for name, letter in _FORMATS.items() if f"-D{name}" in compiled.options), "")
-    if not letter and any(_FLOAT.search(path.read_bytes()) for path in compiled.objects):
+    if not letter and any(map(_has_float_formats, compiled.objects)):
         letter = "d"
     chosen = f"__{letter}_vfprintf".encode()
     if not letter or not any(chosen in path.read_bytes() for path in toolset.library_files()):
         return []
     return [f"--defsym={name}=__{letter}_{name}" for name in ("vfprintf", "vfscanf")]
+
+
+def _has_float_formats(object_file: Path) -> bool:
+    data = object_file.read_bytes()
+    return (b"printf" in data or b"scanf" in data) and _FLOAT.search(data) is not None
 
 
 def _called_too_far(output: str, toolset: Toolset) -> set[str]:

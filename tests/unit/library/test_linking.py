@@ -2,6 +2,7 @@
 """Symbols that loaded code is linked with."""
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from elftools.elf.elffile import ELFFile
@@ -83,3 +84,22 @@ def test_each_allocated_section_is_part_of_the_image(tmp_path: Path, name: str) 
             assert image.data[image.symbols["held"] - base] == 1
         for symbol, size in (("held", 300), ("fill", 1), ("more", 1)):
             assert base <= image.symbols[symbol] <= base + image.size - size
+
+
+@pytest.mark.parametrize(
+    ("data", "chosen"),
+    [
+        (b"printf\0%-5.2f", True),
+        (b"sscanf\0%lf", True),
+        (b"printf\0%d %%", False),
+        (b"\x01%f\x02", False),  # Code, or a table: a library of another ABI would not link.
+    ],
+)
+def test_code_that_prints_floating_point_numbers_gets_their_printf(
+    tmp_path: Path, data: bytes, chosen: bool
+) -> None:
+    (tmp_path / "libc.a").write_bytes(b"__d_vfprintf")
+    (tmp_path / "code.o").write_bytes(data)
+    toolset = Mock(**{"library_files.return_value": [tmp_path / "libc.a"]})
+    options = linking._formats(Mock(options=(), objects=[tmp_path / "code.o"]), toolset)
+    assert options == [f"--defsym={name}=__d_{name}" for name in ("vfprintf", "vfscanf")] * chosen

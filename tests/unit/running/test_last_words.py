@@ -156,3 +156,14 @@ def test_an_earlier_crash_gives_no_cause() -> None:
     words = last_words(console)
     assert words is not None
     assert (words.cause, words.address) == ("", 0)
+
+
+@pytest.mark.parametrize(("address", "overflow"), [(8, False), (0x153FFC, True), (0, True)])
+def test_a_null_pointer_in_an_interrupt_is_no_overflow(address: int, overflow: bool) -> None:
+    """The message of Zephyr 3.7 on a 32-bit x86."""
+    words = last_words(
+        f"fatal: stack overflow (reason 2) at pc 0x3ef2040, lr 0x0, sp 0x154fac, address 0x{address:x}, "
+        "code 2 in an interrupt; restarting"
+    )
+    assert words is not None
+    assert words.overflow is overflow
