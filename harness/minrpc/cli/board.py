@@ -16,6 +16,7 @@ from minrpc.host.files import check_writable, write_output
 from minrpc.pipeline.requirements import lacking
 from minrpc.targets import Platform, load_platforms
 from minrpc.targets.project import FILE, find_project_file
+from minrpc.targets.table import PLATFORMS
 from minrpc.timing.units import count
 
 
@@ -62,9 +63,10 @@ def _add(arguments: argparse.Namespace) -> int:
     file = arguments.platforms_file or find_project_file(Path.cwd()) or Path.cwd() / FILE
     known = load_platforms(file) if file.is_file() else load_platforms()
     if name in known:
+        own = "" if name in PLATFORMS else f", or change its entry in {file}"
         raise ConfigurationError(
             f"there is a platform {name} already",
-            next_step=f"use that platform: `minrpc check --platform {name}`, or change its entry in {file}",
+            next_step=f"use that platform: `minrpc check --platform {name}`{own}",
         )
     overlay = file.parent / "boards" / f"{name}.overlay"
     if uart is not None and overlay.exists():

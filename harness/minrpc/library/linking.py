@@ -7,6 +7,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -244,9 +245,14 @@ def _formats(compiled: Compiled, toolset: Toolset) -> list[str]:
     if not letter and any(map(_has_float_formats, compiled.objects)):
         letter = "d"
     chosen = f"__{letter}_vfprintf".encode()
-    if not letter or not any(chosen in path.read_bytes() for path in toolset.library_files()):
+    if not letter or not _has_symbol(tuple(toolset.library_files()), chosen):
         return []
     return [f"--defsym={name}=__{letter}_{name}" for name in ("vfprintf", "vfscanf")]
+
+
+@lru_cache(maxsize=16)
+def _has_symbol(archives: tuple[Path, ...], name: bytes) -> bool:
+    return any(name in path.read_bytes() for path in archives)
 
 
 def _has_float_formats(object_file: Path) -> bool:

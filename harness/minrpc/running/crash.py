@@ -16,9 +16,8 @@ from minrpc.firmware.firmware import Firmware
 from minrpc.program.program import CodeRange
 from minrpc.running.backtrace import DIVIDES_BY_ZERO, Backtrace, trace
 from minrpc.running.instructions import NO_COPROCESSOR, UNALIGNED, is_riscv_float, writes, x86_cause
-from minrpc.running.last_words import LastWords, ProgramEnd
+from minrpc.running.last_words import NULL_PAGE, LastWords, ProgramEnd
 
-_NULL: Final = 4096
 _ZEPHYRS_STACK: Final = "CONFIG_MINRPC_STACK_SIZE"
 _WRONG_STACK_POINTER: Final = (
     "as of longjmp with a buffer that setjmp has not filled, or of a write over saved registers"
@@ -134,7 +133,7 @@ def _has_wrong_stack_pointer(words: LastWords, image: Image) -> bool:
     """True if the stack pointer is too far from the stack for any overflow; in a process, if no memory is
     there."""
     sp = words.values.get("sp")
-    if sp is None or sp < _NULL:
+    if sp is None or sp < NULL_PAGE:
         return sp is not None
     if words.in_interrupt:  # An interrupt may have a stack of its own.
         return False
@@ -268,7 +267,7 @@ def _cause(words: LastWords, image: Image, pc: int | None) -> str:
     if to is not None and reached and _has_no_code(image, to):
         return (
             f"call of a null function pointer, 0x{to:x}"
-            if to < _NULL
+            if to < NULL_PAGE
             else f"a jump to 0x{to:x}: no code there"
         )
     if (
@@ -297,7 +296,7 @@ def _has_no_code(image: Image, address: int) -> bool:
 
 
 def _what_is_at(address: int, image: Image) -> str:
-    if address < _NULL:
+    if address < NULL_PAGE:
         return "a null pointer"
     inside = (region.kind for region in image.regions if 0 <= address - region.base < region.size)
     return "the firmware's code and constants" if "flash" in inside else "no memory there"

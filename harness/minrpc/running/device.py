@@ -250,7 +250,7 @@ class RunningDevice:
         tail = self._tail_of_crashes
         self._before_session = tail.position if tail is not None else 0
         if self.output_tail is not None:
-            if not self._looked_at:
+            if self.tells_strays and not self._looked_at:
                 self._of_boot = frozenset(self.output_tail.text().splitlines())
             self._looked_at = self.output_tail.position
 

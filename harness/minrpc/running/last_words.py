@@ -68,7 +68,7 @@ _ESR_WRITE: Final = 1 << 6
 # Exceptions of a Cortex-M that are no faults (ARMv7-M, B1.5.2), and its first interrupt.
 _NO_FAULTS: Final = {11: "an svc instruction", 12: "a DebugMonitor exception", 14: "PendSV"}
 _INTERRUPTS: Final = 16
-_NULL_PAGE: Final = 4096
+NULL_PAGE: Final = 4096
 _READ_FAULT: Final = 5
 _WRITE_FAULT: Final = 7
 # Zephyr's messages and names of faults.
@@ -132,7 +132,7 @@ class LastWords:
     @property
     def overflow(self) -> bool:
         """True if the stack overflowed. Zephyr 3.7 on x86 says so of a null pointer in an interrupt, too."""
-        null = self.in_interrupt and 0 < self.values.get("address", 0) < _NULL_PAGE
+        null = self.in_interrupt and 0 < self.values.get("address", 0) < NULL_PAGE
         return "stack overflow" in self.text and not null
 
     @property

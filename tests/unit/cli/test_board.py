@@ -109,7 +109,11 @@ def test_a_board_on_a_desk(workspace: Workspace, tmp_path: Path, minrpc: Minrpc)
     status, _, err = minrpc("board", "add", "nucleo_f746zg")
     assert status == 2
     assert "there is a platform nucleo_f746zg already" in err
+    assert f"change its entry in {tmp_path / 'minrpc.toml'}" in err
     assert (tmp_path / "minrpc.toml").read_text() == text
+    status, _, err = minrpc("board", "add", "qemu_x86")
+    assert status == 2
+    assert "entry" not in err
 
 
 def test_a_board_that_there_is_not(workspace: Workspace, tmp_path: Path, minrpc: Minrpc) -> None:

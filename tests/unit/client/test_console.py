@@ -34,16 +34,20 @@ def beside() -> Iterator[tuple[TextTail, Callable[[bytes], object]]]:
         tail.finish(10.0)
 
 
+def link_beside(tail: TextTail) -> tuple[ModelTransport, Unowned]:
+    """A link to a device that has a console, too."""
+    transport = ModelTransport(DeviceModel())
+    return transport, Unowned(clock=transport.clock, console_tail=tail)
+
+
 @pytest.mark.parametrize("from_boot", [None, False, True])
 def test_text_from_before_is_found_by_who_started_the_device(
     beside: tuple[TextTail, Callable[[bytes], object]], from_boot: bool | None
 ) -> None:
     tail, say = beside
     say(b"ready 1\r\n")
-    transport = ModelTransport(DeviceModel())
-    owner = Unowned(clock=transport.clock, console_tail=tail)
-    made = Device(transport, owner) if from_boot is None else Device(transport, owner, from_boot=from_boot)
-    with made as device:
+    link = link_beside(tail)
+    with Device(*link) if from_boot is None else Device(*link, from_boot=from_boot) as device:
         say(b"ready 2\r\n")
         device.console.expect(r"ready (\d)\n", timeout=10)
         assert device.console.match[1] == ("1" if from_boot else "2")
@@ -54,8 +58,8 @@ def test_text_over_the_link_is_heard_beside_a_console(
 ) -> None:
     """Logs that a device sends behind the answer; what it prints there is found as well, in its own time."""
     tail, say = beside
-    transport = ModelTransport(DeviceModel())
-    with Device(transport, Unowned(clock=transport.clock, console_tail=tail)) as device:
+    transport, owner = link_beside(tail)
+    with Device(transport, owner) as device:
         device.connect()
         transport.say(encode_frame(encode_message(0, MessageType.LOG, b"over the link")))
         device.console.expect_exact("over the link\n", timeout=0)
@@ -73,8 +77,8 @@ def test_a_call_in_which_python_waits_for_text_gets_its_answer(
 ) -> None:
     """A fake can wait there."""
     tail, _ = beside
-    transport = ModelTransport(DeviceModel())
-    with Device(transport, Unowned(clock=transport.clock, console_tail=tail)) as device:
+    transport, owner = link_beside(tail)
+    with Device(transport, owner) as device:
         call = device.system_lib()["inc"]
         text = encode_frame(encode_message(0, MessageType.LOG, b"after the answer"))
         waited = []
@@ -99,9 +103,7 @@ def test_who_waits_for_text_of_an_ended_console_does_not_wait() -> None:
         tail = TextTail(pipe, "console")
         os.close(writing)
         tail.finish(10.0)
-        transport = ModelTransport(DeviceModel())
-        owner = Unowned(clock=transport.clock, console_tail=tail)
-        with Device(transport, owner) as device, pytest.raises(pexpect.EOF):
+        with Device(*link_beside(tail)) as device, pytest.raises(pexpect.EOF):
             device.console.expect_exact("never", timeout=3600)
 
 
