@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
+from glob import glob
 from pathlib import Path
 from typing import Any, Final
 
@@ -63,11 +64,12 @@ def keep(recipe: Recipe, content: Content, look: Look, fill: Callable[[Path], di
 def program_with(build_id: str) -> Path | None:
     """The program of a kept firmware by its linker's build ID; None if there is none."""
     kept = cache_home() / "firmware"
-    for file in (*kept.glob("*/*"), *kept.glob("*/zephyr/*")):
-        with suppress(IsADirectoryError, FileNotFoundError):  # It was removed meanwhile.
-            content = file.read_bytes()
+    # Another process may remove firmware meanwhile: glob leaves out directories that are gone.
+    for file in (name for pattern in ("*/*", "*/zephyr/*") for name in glob(pattern, root_dir=kept)):
+        with suppress(IsADirectoryError, FileNotFoundError):
+            content = (kept / file).read_bytes()
             if content.startswith(b"\x7fELF") and bytes.fromhex(build_id) in content:
-                return file
+                return kept / file
     return None
 
 
@@ -110,9 +112,9 @@ def _stored(recipe: Recipe, name: str) -> StoredBuild | None:
     directory = _directory(recipe, name)
     try:
         about = json.loads((directory / _ABOUT).read_bytes())
+        sizes = dict(_sizes(directory)) if about.get("sizes") else {}
     except (OSError, ValueError):
         return None
-    sizes = dict(_sizes(directory)) if about.get("sizes") else {}
     whole = all(sizes.get(directory / file) == size for file, size in about.get("sizes", {}).items())
     if not whole or about.get("name") != name:
         return None

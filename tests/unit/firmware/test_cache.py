@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 import pytest
 from minrpc import ConfigurationError
 from minrpc.firmware import cache_home
 from minrpc.firmware.cache import in_the_cache, kept, kept_file, scratch
+from minrpc.firmware.store import program_with
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +57,28 @@ def test_an_empty_file_is_made_again(tmp_path: Path, name: str) -> None:
     made = kept(tmp_path / "key", fill) / name
     made.write_bytes(b"")
     assert (kept(tmp_path / "key", fill) / name).read_bytes() == b"content"
+
+
+def test_a_program_is_found_while_another_process_removes_firmware(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "c"):
+        (home / "firmware" / name).mkdir(parents=True)
+    program = home / "firmware" / "b" / "minrpc.elf"
+    program.write_bytes(b"\x7fELF" + bytes.fromhex("0123cdef"))
+    scandir = os.scandir
+
+    def remove_after(path: str) -> AbstractContextManager[Iterator[os.DirEntry[str]]]:
+        with scandir(path) as entries:
+            found = list(entries)
+        for gone in ("a", "c"):
+            with suppress(FileNotFoundError):
+                (home / "firmware" / gone).rmdir()
+        return nullcontext(iter(found))
+
+    monkeypatch.setattr(os, "scandir", remove_after)
+    assert program_with("0123cdef") == program
+    assert program_with("4567cdef") is None
 
 
 def test_what_is_no_affair_of_the_cache_goes_through(tmp_path: Path) -> None:
