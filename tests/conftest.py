@@ -20,7 +20,7 @@ from minrpc.tuning import compilers
 from minrpc.tuning.compilers import Built, built
 from packaging.requirements import Requirement
 
-pytest_plugins = ["pytester", "tests.limits", "tests.costs"]
+pytest_plugins = ["pytester", "tests.limit_marker", "tests.costs"]
 
 _PASSED: Final = "tests/passed"
 # Distributions that some tests need and that no extra has.

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
         interruptions as interruptions,
         registers as registers,
     )
-    from minrpc.host.wall import (
+    from minrpc.host.sandbox import (
         sandboxed as sandboxed,
     )
     from minrpc.library import (
@@ -150,7 +150,7 @@ _EXPORTS: Final[Mapping[str, tuple[str, ...]]] = {
         "build",
     ),
     "minrpc.hardware": ("interrupt", "interruptions", "registers"),
-    "minrpc.host.wall": ("sandboxed",),
+    "minrpc.host.sandbox": ("sandboxed",),
     "minrpc.library": (
         "Address",
         "CFunction",

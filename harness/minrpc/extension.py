@@ -19,7 +19,7 @@ from minrpc.reports.document import failure_json
 from minrpc.reports.figures import check_target, new_figure, save_figure
 from minrpc.reports.markdown import table
 from minrpc.targets.options import Options, add_device_options, options_from
-from minrpc.timing.markdown import counter_title
+from minrpc.timing.comparison_text import counter_title
 from minrpc.timing.units import count, quantity
 from minrpc.wire.dtypes import BOOLEAN, DataType, to_dtype, to_numpy
 

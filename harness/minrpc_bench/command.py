@@ -21,7 +21,7 @@ from minrpc.firmware.zephyr_boards import resolved
 from minrpc.targets import Target
 from minrpc.targets.options import add_device_options, split_names
 
-from minrpc_bench import counted, service, sizes, times, wall
+from minrpc_bench import counted, service, sizes, times, wall_clock
 from minrpc_bench.peers import Peers, build_peers
 from minrpc_bench.rows import Group, Report, Row, report_text
 
@@ -35,7 +35,7 @@ _MEASURES: Final[dict[Group, Callable[[Peers, int], list[Row]]]] = {
     "load": times.loads,
     "instructions": lambda peers, _: counted.instructions(peers),
     "counters": lambda peers, _: counted.cost(peers),
-    "wall": lambda peers, _: wall.measure(peers),
+    "wall": lambda peers, _: wall_clock.measure(peers),
     "serve": service.measure,
 }
 

@@ -18,7 +18,7 @@ from statistics import median
 from typing import Final
 
 from minrpc.errors import HarnessError
-from minrpc.host import wall
+from minrpc.host import sandbox
 from minrpc.host.process import run_compiler
 from minrpc.library.toolset import toolset_of
 from minrpc.pipeline import open_device
@@ -42,7 +42,7 @@ _COMPILE_S: Final = 60.0
 
 def measure(peers: Peers, rounds: int) -> list[Row]:
     """Rows of the sandbox; without an emulator also of clients, each good one with `rounds` sessions."""
-    rows = _sandbox(peers, rounds) if not wall.why_not() else []
+    rows = _sandbox(peers, rounds) if not sandbox.why_not() else []
     return [*rows, _crowd(peers, rounds)] if peers.platform.starts == "process" else rows
 
 
@@ -73,7 +73,7 @@ def _sandbox(peers: Peers, rounds: int) -> list[Row]:
 
 def _sandboxed(action: Callable[[], None]) -> Callable[[], None]:
     def act() -> None:
-        with wall.sandboxed():
+        with sandbox.sandboxed():
             action()
 
     return act
@@ -100,7 +100,7 @@ def _crowd(peers: Peers, rounds: int) -> Row:
 def _server(platform: str) -> Iterator[int]:
     """The port of `minrpc serve` in a process of its own."""
     command = [sys.executable, "-m", "minrpc.cli", "serve", "--platform", platform, "--tvm-port", "0"]
-    command += [*_OPTIONS, *(["--unsafe"] if wall.why_not() else [])]
+    command += [*_OPTIONS, *(["--unsafe"] if sandbox.why_not() else [])]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         matches = (re.search(r'connect\("127.0.0.1", (\d+)\)', line) for line in process.stdout)

@@ -10,7 +10,7 @@ from minrpc.host import Deadline, write_before
 from minrpc.wire.framing import encode_frame
 from minrpc.wire.replies import RemoteException, Return, decode_reply
 from minrpc.wire.requests import CallFunc, RpcCode, encode_request
-from minrpc.wire.session import MessageType, encode_message
+from minrpc.wire.session_layer import MessageType, encode_message
 from minrpc.wire.values import Dialect, Function, TypeCode
 
 TIMEOUT_S = 60.0

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from minrpc import Firmware
-from minrpc.host import wall
+from minrpc.host import sandbox
 from minrpc.tuning.kernel_tuner_backend import on_devices
 
 SOURCE = """
@@ -42,8 +42,7 @@ def test_its_strategies_find_the_best_on_a_device(
     source = tmp_path / "scale.c"
     source.write_text(SOURCE)
     x = np.arange(64, dtype=np.int16)
-    sandbox = not wall.why_not()
-    with on_devices(firmware, call_timeout_s=5.0, sandbox=sandbox):
+    with on_devices(firmware, call_timeout_s=5.0, sandbox=not sandbox.why_not()):
         results, env = kernel_tuner.tune_kernel(
             "scale",
             str(source),

@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 from minrpc import Device, RemoteError, SystemLibrary
-from minrpc.plugin.timing import TimingCheck
+from minrpc.plugin.time_checks import TimingCheck
 
 
 def test_every_repeat_is_told(lib: SystemLibrary) -> None:

@@ -23,8 +23,8 @@ from pathlib import Path
 
 import pytest
 from minrpc import Target
-from minrpc.host import wall
-from minrpc.tvm.limits import Limits
+from minrpc.host import sandbox
+from minrpc.tvm.client_limits import Limits
 from minrpc.tvm.served import OwnedDevice, serving
 from minrpc.wire import ffi
 from minrpc.wire.dtypes import DataType
@@ -160,7 +160,7 @@ def resident() -> int:
 @pytest.fixture
 def port() -> Iterator[int]:
     with (
-        wall.sandboxed(wanted=not wall.why_not()),
+        sandbox.sandboxed(wanted=not sandbox.why_not()),
         OwnedDevice(Target.named("posix")) as source,
         serving(source, print, limits=Limits(unpacked=1 << 24)) as number,
     ):

@@ -15,7 +15,7 @@ import pytest
 from minrpc.cli.board_table import COMMON
 from minrpc.firmware import firmware_root, workspaces
 from minrpc.host.owned_lock import DIRECTORY_VARIABLE
-from minrpc.host.wall import why_not
+from minrpc.host.sandbox import why_not
 
 from tests.docs.bench import Bench
 from tests.docs.pages import ROOT, Block, blocks_of, differs, shell

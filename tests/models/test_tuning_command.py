@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from minrpc.cli import main
-from minrpc.host import wall
+from minrpc.host import sandbox
 
 from tests.models import mlf_archive, waveforms
 from tests.models.onnx_model import write_nodes
@@ -87,7 +87,7 @@ def test_a_second_tuning_adds_to_the_directory(tuned: Path, tmp_path: Path) -> N
 def test_schedules_need_a_sandbox(
     tuned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(wall, "why_not", lambda: "the kernel forbids it")
+    monkeypatch.setattr(sandbox, "why_not", lambda: "the kernel forbids it")
     tuning = command(tuned, "--tune", 1, "--tuned", tmp_path / "found")
     assert main(tuning) != 0
     assert "or --no-sandbox: schedules have your rights" in capsys.readouterr().err

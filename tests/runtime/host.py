@@ -23,7 +23,7 @@ from minrpc.wire.requests import (
     free_data,
     get_global_func,
 )
-from minrpc.wire.session import MessageType, encode_message
+from minrpc.wire.session_layer import MessageType, encode_message
 from minrpc.wire.values import Argument, Dialect, DLTensor, Function, Handle, Module
 
 from tests.runtime.door import Door

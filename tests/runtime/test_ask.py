@@ -12,7 +12,7 @@ import pytest
 from minrpc.wire.framing import encode_frame
 from minrpc.wire.replies import Question, RemoteException, Return, decode_reply
 from minrpc.wire.requests import Answer, CallFunc, Request, RpcCode
-from minrpc.wire.session import MessageType
+from minrpc.wire.session_layer import MessageType
 
 from tests.runtime.host import F32, V8, Host, flipped, message, numbered, packet, tensor
 

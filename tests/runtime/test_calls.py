@@ -19,7 +19,7 @@ from minrpc.wire.requests import (
     alloc_data_with_scope,
     free_data,
 )
-from minrpc.wire.session import MessageType
+from minrpc.wire.session_layer import MessageType
 from minrpc.wire.values import (
     CPU,
     Bool,

@@ -19,7 +19,7 @@ from minrpc.wire.requests import (
     alloc_data_with_scope,
     free_data,
 )
-from minrpc.wire.session import MessageType
+from minrpc.wire.session_layer import MessageType
 from minrpc.wire.values import CPU, Dialect, DLTensor, Handle
 
 from tests.runtime.host import F32, I8, V7, V8, Host, flipped, message, packet, tensor

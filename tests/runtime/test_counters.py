@@ -10,7 +10,7 @@ from struct import iter_unpack, pack, unpack_from
 import pytest
 from minrpc.wire.framing import encode_frame
 from minrpc.wire.requests import Answer, CallFunc, Request
-from minrpc.wire.session import MessageType
+from minrpc.wire.session_layer import MessageType
 from minrpc.wire.values import TypeCode
 
 from tests.runtime.host import SYSTEM_LIB, Host, message, numbered, packet

@@ -10,7 +10,7 @@ from struct import calcsize, iter_unpack, unpack_from
 import pytest
 from minrpc.wire.framing import encode_frame
 from minrpc.wire.requests import CallFunc, Request
-from minrpc.wire.session import MessageType
+from minrpc.wire.session_layer import MessageType
 from minrpc.wire.values import Argument, Function, Module, TypeCode
 
 from tests.runtime.host import SYSTEM_LIB, Host, free, message, packet

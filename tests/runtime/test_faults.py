@@ -17,7 +17,7 @@ from minrpc.wire.requests import (
     alloc_data,
     free_data,
 )
-from minrpc.wire.session import MessageType
+from minrpc.wire.session_layer import MessageType
 from minrpc.wire.values import CPU, Dialect, TypeCode
 
 from tests.runtime.host import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from minrpc.wire.replies import RemoteException, decode_reply
 from minrpc.wire.requests import CallFunc, free_data
-from minrpc.wire.session import MessageType
+from minrpc.wire.session_layer import MessageType
 
 from tests.runtime.host import V8, Host
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from minrpc.wire.requests import CallFunc
-from minrpc.wire.session import MessageType
+from minrpc.wire.session_layer import MessageType
 
 from tests.runtime.door import Door
 from tests.runtime.host import LOG_MAX, Host

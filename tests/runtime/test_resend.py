@@ -7,7 +7,7 @@ import pytest
 from minrpc.wire.framing import encode_frame
 from minrpc.wire.replies import RemoteException, decode_reply
 from minrpc.wire.requests import CallFunc, CopyFromRemote, Request, alloc_data
-from minrpc.wire.session import MessageType
+from minrpc.wire.session_layer import MessageType
 from minrpc.wire.values import Argument
 
 from tests.runtime.host import I8, V8, Host, flipped, message, numbered, packet, tensor

@@ -8,7 +8,7 @@ from struct import pack
 
 import pytest
 from minrpc.wire.requests import RpcCode
-from minrpc.wire.session import MessageType
+from minrpc.wire.session_layer import MessageType
 from minrpc.wire.values import TypeCode
 
 from tests.runtime.door import Door

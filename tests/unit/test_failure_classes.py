@@ -40,7 +40,7 @@ PROVOKED_BY: dict[type[HarnessError], str] = {
     errors.AmbiguousBoardError: "unit/transport/test_serial_port.py::test_several_boards_are_listed",
     errors.FlashError: "unit/firmware/test_flash.py::test_the_runners_last_lines_are_shown",
     errors.DialectError: "unit/client/test_failures.py::test_an_answer_that_makes_no_sense",
-    errors.TimerError: "unit/client/test_timing.py::test_a_timer_that_is_at_fault",
+    errors.TimerError: "unit/client/test_time_evaluator.py::test_a_timer_that_is_at_fault",
     errors.DeadlineError: "device/test_death.py::test_a_function_that_never_returns_is_given_up",
     errors.CompileError: "device/test_c_functions.py::test_a_compilers_error_has_the_files_own_line",
     errors.LinkerError: "device/test_c_functions.py::test_what_does_not_link",

@@ -23,7 +23,7 @@ from typing import Any, Final
 from minrpc.cli.json_output import json_output
 from minrpc.errors import ConfigurationError, DeadlineError, HarnessError
 from minrpc.host.progress import shown_on
-from minrpc.host.wall import sandboxed
+from minrpc.host.sandbox import sandboxed
 from minrpc.names import did_you_mean
 from minrpc.reports.document import package_version
 

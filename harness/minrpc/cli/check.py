@@ -8,7 +8,7 @@ from functools import partial
 
 from minrpc.check.cases import cases
 from minrpc.check.checking import Checked, check
-from minrpc.check.report import report_text, to_json
+from minrpc.check.results import report_text, to_json
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.selected import selected
 from minrpc.errors import visible

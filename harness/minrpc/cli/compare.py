@@ -11,11 +11,11 @@ from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.limit_lines import tell_limits
 from minrpc.cli.timing_files import read_records
 from minrpc.errors import HarnessError
-from minrpc.publish.limits import broken_limits, idle_limits, unchecked_limits
+from minrpc.publish.limit_check import broken_limits, idle_limits, unchecked_limits
 from minrpc.reports.figures import check_target
 from minrpc.targets.limits import load_limits
 from minrpc.timing.compare import Comparison, compare, comparison_json
-from minrpc.timing.markdown import comparison_markdown
+from minrpc.timing.comparison_text import comparison_markdown
 from minrpc.timing.plot import draw_comparison
 
 

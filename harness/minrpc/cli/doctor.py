@@ -14,7 +14,7 @@ from typing import Any, Final
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.errors import ConfigurationError
 from minrpc.firmware.cache import SIZE_VARIABLE, cache_home, entries, limit, size_text
-from minrpc.host import wall
+from minrpc.host import sandbox
 from minrpc.pipeline import Requirement, requirements
 from minrpc.reports.columns import beside, wrapped
 from minrpc.targets import Platform, find_platform, load_platforms
@@ -91,7 +91,7 @@ def _about() -> str:
     lines = [f"{machine.platform()}, Python {machine.python_version()} ({sys.executable})"]
     lines.append(", ".join(f"{name} {_version(name)}" for name in _PACKAGES))
     lines.append(_cache_text())
-    why_not = wall.why_not()
+    why_not = sandbox.why_not()
     lines.append(
         f"no sandbox: {why_not}; sudo apt-get install bubblewrap" if why_not else "sandbox: bubblewrap"
     )

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Final, TextIO
 
-from minrpc.publish.limits import Broken
+from minrpc.publish.limit_check import Broken
 from minrpc.targets.limits import Limit
 
 # Characters to escape in the text of GitHub's workflow commands.

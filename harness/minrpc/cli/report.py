@@ -21,7 +21,7 @@ from minrpc.host.deadline import Deadline
 from minrpc.host.files import check_writable, write_output
 from minrpc.publish.differences import differences
 from minrpc.publish.exports import action_benchmark, bencher, tvm_report
-from minrpc.publish.limits import broken_limits, idle_limits, unchecked_limits
+from minrpc.publish.limit_check import broken_limits, idle_limits, unchecked_limits
 from minrpc.publish.markdown_page import markdown_page
 from minrpc.publish.pages import html
 from minrpc.publish.recording import CallOptions, run_of_calls

@@ -20,14 +20,14 @@ from typing import Final
 
 from minrpc.errors import ConfigurationError, LinkClosedError
 from minrpc.firmware import Firmware, build
-from minrpc.host.wall import sandboxed
+from minrpc.host.sandbox import sandboxed
 from minrpc.running import RunningDevice, start
 from minrpc.targets import Target
 from minrpc.targets.options import add_device_options, options_from
 from minrpc.transport import FdTransport
 from minrpc.transport.public_pty import PublicPty, PublishedLink
 from minrpc.transport.relay import Relay
-from minrpc.tvm.limits import DEFAULT, Limits
+from minrpc.tvm.client_limits import DEFAULT, Limits
 
 _LIMITS: Final = {
     "session-bytes": ("session_bytes", "bytes of its files together, and of a request"),

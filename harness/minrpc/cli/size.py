@@ -19,7 +19,7 @@ from minrpc.reports.document import to_text
 from minrpc.reports.markdown import table
 from minrpc.reports.treemap import treemap
 from minrpc.sizes import ProgramSizes, program_sizes
-from minrpc.sizes.program import MEMORIES, Piece
+from minrpc.sizes.pieces import MEMORIES, Piece
 from minrpc.sizes.size_report import TARGETS, size_report
 from minrpc.targets.options import add_device_options
 

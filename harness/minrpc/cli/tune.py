@@ -288,7 +288,7 @@ def _tune(
     kernel: Kernel, space: Space, target: Target, ports: Sequence[str], arguments: argparse.Namespace
 ) -> int:
     """Tune on one platform; 1 if no candidate was right, 130 after Ctrl-C."""
-    from minrpc.tuning.identity import identity
+    from minrpc.tuning.fingerprint import identity
 
     path = arguments.resume or arguments.results
     firmware = _firmware(target)

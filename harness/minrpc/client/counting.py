@@ -16,7 +16,7 @@ from minrpc.client.device_counters import NO_SLOT, PEAKS, device_counters
 from minrpc.client.info import DeviceCounter
 from minrpc.client.owner import Counters
 from minrpc.client.rpc import RpcClient
-from minrpc.client.timing import EvaluatorOptions
+from minrpc.client.time_evaluator import EvaluatorOptions
 from minrpc.errors import ConfigurationError, DialectError, HarnessError, RemoteError
 from minrpc.names import kind_of
 from minrpc.timing import Measurement, Overhead

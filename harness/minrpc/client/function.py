@@ -16,7 +16,7 @@ from minrpc.client.counting import Measurer
 from minrpc.client.handle import Ends, RemoteHandle
 from minrpc.client.metering import Meter, MeteredMeasurer, check_meter
 from minrpc.client.rpc import RpcClient
-from minrpc.client.timing import EvaluatorOptions, TimeEvaluator
+from minrpc.client.time_evaluator import EvaluatorOptions, TimeEvaluator
 from minrpc.errors import DialectError, FunctionNotFoundError
 from minrpc.names import kind_of, text_name
 from minrpc.wire.dtypes import DataType

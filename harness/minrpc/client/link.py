@@ -17,7 +17,7 @@ from dataclasses import asdict
 
 from minrpc.client import resend
 from minrpc.client.console import ConsoleTail
-from minrpc.client.lent import LentTransport
+from minrpc.client.lent_transport import LentTransport
 from minrpc.client.owner import ASKING, Owner, Unowned
 from minrpc.errors import (
     ConfigurationError,
@@ -35,7 +35,7 @@ from minrpc.host.forks import stay_own
 from minrpc.transport import ParentsLink, SerialTransport, Transport, has_rate
 from minrpc.wire.framing import CrcMismatch, FramingCounters, InvalidEscape, Noise, ShortPacket
 from minrpc.wire.heard import describe
-from minrpc.wire.session import (
+from minrpc.wire.session_layer import (
     HEADER,
     NUMBERED_EXTRA,
     ClientSession,

@@ -10,7 +10,7 @@ from functools import reduce
 from typing import Any, Protocol
 
 from minrpc.client.counting import Measurer
-from minrpc.client.timing import EvaluatorOptions
+from minrpc.client.time_evaluator import EvaluatorOptions
 from minrpc.errors import ConfigurationError
 from minrpc.timing import Measurement
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from minrpc.wire.framing import FramingError
-from minrpc.wire.session import Numbered, Resend, SessionEvent
+from minrpc.wire.session_layer import Numbered, Resend, SessionEvent
 
 # Seconds without a byte until the client sends a probe; the last value repeats. They grow with each silence,
 # and shrink when a whole message came, even damaged. Single bytes don't shrink them: a slow device, probed at

@@ -29,7 +29,7 @@ from minrpc.errors import (
     SessionTerminatedError,
 )
 from minrpc.host.deadline import Deadline
-from minrpc.host.limits import CALL_TIMEOUT_S, SESSION_TIMEOUT_S
+from minrpc.host.time_limits import CALL_TIMEOUT_S, SESSION_TIMEOUT_S
 from minrpc.names import text_name
 from minrpc.timing import DeviceClock
 from minrpc.transport import Transport

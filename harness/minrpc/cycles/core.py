@@ -63,9 +63,9 @@ from typing import Any, Final, Literal, NamedTuple, Self, get_args
 import numpy as np
 import numpy.typing as npt
 
-from minrpc.cycles.flash import AT_ONCE, Flash
 from minrpc.cycles.instructions import KINDS, Instruction, InstructionSet
 from minrpc.cycles.operands import OPERATIONS, RULES, Operation, table as rule_table
+from minrpc.cycles.wait_states import AT_ONCE, Flash
 from minrpc.errors import ConfigurationError
 from minrpc.targets.table import Platform
 

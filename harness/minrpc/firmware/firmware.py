@@ -86,6 +86,6 @@ def elf_sizes(elf: Path) -> Sizes:
 
     Flash is slightly more than text and data of `size`, because it includes gaps between sections.
     """
-    from minrpc.sizes.program import totals  # A firmware from the cache is started without it.
+    from minrpc.sizes.pieces import totals  # A firmware from the cache is started without it.
 
     return Sizes(*totals(elf))

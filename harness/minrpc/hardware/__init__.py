@@ -3,7 +3,7 @@
 
 from minrpc.hardware.accesses import Access, Expected
 from minrpc.hardware.interrupts import Interruption, Interruptions, interrupt, interruptions
-from minrpc.hardware.opening import registers
+from minrpc.hardware.peripheral import registers
 from minrpc.hardware.registers import Register, Registers
 
 __all__ = [

@@ -9,8 +9,8 @@ from typing import ClassVar, Final
 
 from minrpc.client.conversation import Conversation
 from minrpc.errors import RegisterError
-from minrpc.hardware.core import Answer, Bus, await_store
-from minrpc.hardware.decoding import Decoded, decode_thumb
+from minrpc.hardware.loads_stores import Decoded, decode_thumb
+from minrpc.hardware.trap_interface import Answer, Bus, await_store
 
 _NAMES: Final = (*(f"r{n}" for n in range(9)), "sb", "sl", "fp", "ip", "sp", "lr", "pc", "xpsr")
 _STATE: Final = struct.Struct("<20I")

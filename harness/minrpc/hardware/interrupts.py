@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minrpc.errors import HarnessError, RegisterError
-from minrpc.hardware.decoding import instructions
+from minrpc.hardware.loads_stores import instructions
 from minrpc.hardware.trap import Trap, trap_of
 from minrpc.library.c_library import CFunction
 from minrpc.program import CodeRange, Program

@@ -7,8 +7,8 @@ import struct
 from typing import ClassVar, Final
 
 from minrpc.client.conversation import Conversation
-from minrpc.hardware.core import Answer, Bus, await_store
-from minrpc.hardware.decoding import Decoded, decode_riscv
+from minrpc.hardware.loads_stores import Decoded, decode_riscv
+from minrpc.hardware.trap_interface import Answer, Bus, await_store
 
 _NAMES: Final = (
     *("zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1"),

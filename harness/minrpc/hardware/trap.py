@@ -12,9 +12,9 @@ from minrpc.client.conversation import Conversation
 from minrpc.client.session import Session
 from minrpc.errors import RegisterError
 from minrpc.hardware.arm import Arm
-from minrpc.hardware.core import Core
 from minrpc.hardware.registers import HandlerOnDevice, Registers
 from minrpc.hardware.riscv import RiscV, RiscV64
+from minrpc.hardware.trap_interface import Core
 from minrpc.hardware.x86 import X86
 from minrpc.library.compiling import Sources, compile_text
 from minrpc.library.faking import require_asking

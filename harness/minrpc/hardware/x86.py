@@ -9,8 +9,8 @@ from typing import ClassVar, Final, NamedTuple
 
 from minrpc.client.conversation import Conversation
 from minrpc.errors import RegisterError
-from minrpc.hardware.core import Answer, Bus
-from minrpc.hardware.decoding import decoder_of
+from minrpc.hardware.loads_stores import decoder_of
+from minrpc.hardware.trap_interface import Answer, Bus
 
 _QUESTION: Final = struct.Struct("<4Q16s")
 _WRITES: Final = 1

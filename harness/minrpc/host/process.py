@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from minrpc.errors import ConfigurationError, MissingError
-from minrpc.host import session, wall
+from minrpc.host import process_session, sandbox
 
 # Wall time for the answer of a tool, which takes milliseconds to seconds: a machine may have other work.
 _ANSWER_S: Final = 120.0
@@ -184,9 +184,9 @@ def spawn(
         CPU.
     ends_itself: the program itself has the kernel kill it when this process ends. The child then runs no code
         of ours, so this process is not copied first, which takes milliseconds.
-    foreign: it runs foreign code, behind `minrpc.host.wall` if that is up.
+    foreign: it runs foreign code, in `minrpc.host.sandbox` if that is up.
     """
-    confined = foreign and wall.is_up()
+    confined = foreign and sandbox.is_up()
     return _start(
         argv,
         input_from=subprocess.DEVNULL if link is None else link,
@@ -195,7 +195,7 @@ def spawn(
         pass_fds=pass_fds,
         cpu=_next_cpu() if on_one_cpu else None,
         ends_itself=ends_itself or confined,
-        kind=wall.Confined if confined else subprocess.Popen,
+        kind=sandbox.Confined if confined else subprocess.Popen,
     )
 
 
@@ -269,7 +269,7 @@ def run_compiler(
 
     Raises FileNotFoundError, subprocess.TimeoutExpired.
     """
-    words = wall.compiler_command(command, directory)
+    words = sandbox.compiler_command(command, directory)
     with (
         (directory / "output").open("w+b") as output,
         subprocess.Popen(words, cwd=directory, env=env, stdout=output, stderr=subprocess.STDOUT) as process,
@@ -290,7 +290,7 @@ def spawn_logged(
     """Does the same as `spawn`, with the output added to the file `log`, below the command.
 
     It has a session of its own, since build tools put their children into further process groups, and a
-    leader that ends them all when this process ends: see `minrpc.host.session`.
+    leader that ends them all when this process ends: see `minrpc.host.process_session`.
     """
     if shutil.which(argv[0], path=env.get("PATH")) is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), argv[0])
@@ -299,7 +299,7 @@ def spawn_logged(
         output.flush()
         led = argv
         if sys.platform == "linux":
-            led = [sys.executable, "-I", "-S", session.__file__, str(os.getpid()), *argv]
+            led = [sys.executable, "-I", "-S", process_session.__file__, str(os.getpid()), *argv]
         return _start(
             led, output=output, pass_fds=pass_fds, cwd=cwd, env=env, new_session=True, ends_itself=True
         )
@@ -363,7 +363,7 @@ def stop_group(process: subprocess.Popen[bytes], grace_s: float = 0.0) -> int:
 def stop_session(process: subprocess.Popen[bytes]) -> int:
     """Kill a process that `spawn_logged` started and all in its session, and wait for it; its exit status."""
     _kill_group(process.pid)
-    session.kill_session(process.pid)
+    process_session.kill_session(process.pid)
     return process.wait()
 
 

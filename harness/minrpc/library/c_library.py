@@ -20,7 +20,7 @@ from minrpc.client.function import RemoteFunction, RemoteModule
 from minrpc.client.metering import MeteredMeasurer
 from minrpc.client.rpc import RpcClient
 from minrpc.client.session import Session
-from minrpc.client.timing import TimeEvaluator
+from minrpc.client.time_evaluator import TimeEvaluator
 from minrpc.errors import STACK_RAN_OUT, EmulatorExitedError, SessionTerminatedError
 from minrpc.library.arguments import CallPlan, plan_call, require_callable
 from minrpc.library.call_memory import CallMemory

@@ -17,7 +17,7 @@ from minrpc.client.session import Session
 from minrpc.library.arguments import CallPlan
 from minrpc.library.checked_calls import check_of, checked
 from minrpc.library.kept_pointers import KeptPointers
-from minrpc.library.lent import Lent
+from minrpc.library.lent_pointers import Lent
 from minrpc.library.repeated import FrameLayout
 from minrpc.library.scalars import Address
 from minrpc.library.structs import replace_bytes

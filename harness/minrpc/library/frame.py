@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from minrpc.errors import GuardError
-from minrpc.library.lent import Lent
+from minrpc.library.lent_pointers import Lent
 from minrpc.library.structs import Storage, Within
 
 GUARD: Final = 8

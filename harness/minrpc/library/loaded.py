@@ -13,7 +13,7 @@ from minrpc.client.counting import Measurer
 from minrpc.client.function import RemoteFunction, RemoteModule
 from minrpc.client.metering import MeteredMeasurer
 from minrpc.client.session import Session
-from minrpc.client.timing import TimeEvaluator
+from minrpc.client.time_evaluator import TimeEvaluator
 from minrpc.library.c_library import CLibrary
 from minrpc.library.code_guard import CodeGuard
 from minrpc.library.compiling import Compiled

@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from minrpc.library.lent import Lent
+from minrpc.library.lent_pointers import Lent
 from minrpc.names import kind_of, listed, near_or_all
 from minrpc.program.c_types import (
     VOID,

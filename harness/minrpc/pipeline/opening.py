@@ -11,8 +11,8 @@ from typing import Final, Unpack
 
 from minrpc.firmware import Firmware
 from minrpc.host.deadline import Deadline
+from minrpc.pipeline.connecting import session_on
 from minrpc.pipeline.device import Device
-from minrpc.pipeline.session import session_on
 from minrpc.running import RunningDevice, start
 from minrpc.targets import SessionFields, StartFields, Target, TargetFields
 from minrpc.targets.target import require

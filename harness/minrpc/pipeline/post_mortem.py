@@ -9,7 +9,7 @@ from typing import Final
 from minrpc.client import DeviceInfo, Session
 from minrpc.errors import HarnessError
 from minrpc.host.deadline import Deadline
-from minrpc.pipeline.session import session_on
+from minrpc.pipeline.connecting import session_on
 from minrpc.running import RunningDevice
 
 # Limits in seconds: a device that works answers at once. The second limit is wall time, for a busy host.

@@ -15,7 +15,7 @@ from minrpc.client.layout import STAGE, How, Layout, LayoutRequest, Where, home,
 from minrpc.errors import ConfigurationError, DialectError
 from minrpc.firmware import build
 from minrpc.firmware.cache import cache_home
-from minrpc.pipeline.session import session_on
+from minrpc.pipeline.connecting import session_on
 from minrpc.running import RunningDevice, start
 from minrpc.targets import Target, Timing
 from minrpc.targets.table import Port

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from minrpc.pipeline import Device
     from minrpc.plugin.pytest_run import PytestRun
     from minrpc.plugin.shared import SharedDevice
-    from minrpc.plugin.timing import TimingCheck
+    from minrpc.plugin.time_checks import TimingCheck
     from minrpc.running import RunningDevice
     from minrpc.targets import Target
     from minrpc.timing import Measurement
@@ -133,7 +133,7 @@ def pytest_report_collectionfinish(config: pytest.Config) -> list[str]:
     run = _run_so_far(config)
     if run is None:
         return []
-    from minrpc.plugin.report import header
+    from minrpc.plugin.output import header
 
     return header(run.selection)
 
@@ -148,7 +148,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if workers.is_worker(session.config):
         workers.send(session.config, run.tally.to_json())
         return
-    from minrpc.plugin.report import none_ran, note_quarantine, tell_junit
+    from minrpc.plugin.output import none_ran, note_quarantine, tell_junit
 
     note_quarantine(run.selection, run.tally)
     tell_junit(session.config, run.tally)
@@ -179,7 +179,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     """Show the clock of each device's times, and the platforms that were left out."""
     run = _run_so_far(config)
     if run is not None:
-        from minrpc.plugin.report import summary
+        from minrpc.plugin.output import summary
 
         for line, markup in summary(config, run.tally):
             terminalreporter.write_line(f"minrpc: {line}", **markup)
@@ -202,7 +202,7 @@ def pytest_runtest_makereport(
     run = _run_so_far(item.config)
     # Without the client, the error is not this package's.
     if call.excinfo is not None and "minrpc.client" in sys.modules:
-        from minrpc.plugin.report import advise, short_traceback
+        from minrpc.plugin.output import advise, short_traceback
 
         advise(item.config, call.excinfo.value)
         if not item.config.getoption("fulltrace"):
@@ -228,7 +228,7 @@ def pytest_runtest_makereport(
 
 def _refused(call: pytest.CallInfo[None]) -> bool:
     """True if the test failed by a refused argument: nothing was sent, so the wire's log does not help."""
-    from minrpc.plugin.report import wrong_argument
+    from minrpc.plugin.output import wrong_argument
 
     return call.excinfo is not None and wrong_argument(call.excinfo.value)
 
@@ -376,7 +376,7 @@ def firmware(request: pytest.FixtureRequest, minrpc_shared: SharedDevice) -> Fir
 @pytest.fixture
 def timing_check(request: pytest.FixtureRequest, running_device: RunningDevice) -> TimingCheck:
     """Fails on a wrong time where times are exact, or with --minrpc-strict-timing; warns elsewhere."""
-    from minrpc.plugin.timing import TimingCheck
+    from minrpc.plugin.time_checks import TimingCheck
 
     return TimingCheck(
         exact=running_device.timing == "exact",

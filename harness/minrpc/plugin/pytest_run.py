@@ -14,7 +14,7 @@ from minrpc.host.deadline import Deadline
 from minrpc.pipeline import Selection, lacking, select
 from minrpc.pipeline.selection import reason
 from minrpc.plugin.option_names import option_of, values
-from minrpc.plugin.report import progress_line
+from minrpc.plugin.output import progress_line
 from minrpc.plugin.shared import SharedDevice
 from minrpc.plugin.tally import Tally
 from minrpc.plugin.twister import as_twister_says

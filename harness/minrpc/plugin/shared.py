@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from minrpc.client.lent import LentTransport
+from minrpc.client.lent_transport import LentTransport
 from minrpc.counters import counters_for
 from minrpc.counters.coverage import add_coverage, covered_lines
 from minrpc.errors import EmulatorExitedError, HarnessError, visible

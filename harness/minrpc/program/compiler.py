@@ -15,7 +15,7 @@ from elftools.dwarf.compileunit import CompileUnit
 
 from minrpc.program.elf import Elf
 from minrpc.program.program import Program, read_program
-from minrpc.program.reading import reads
+from minrpc.program.reader_errors import reads
 
 # Flags to omit, since they contain the sources' paths.
 _PLACES = re.compile(r"^-(?:ffile-prefix-map|fmacro-prefix-map|fdebug-prefix-map|imacros|I|include)")

@@ -38,7 +38,7 @@ from minrpc.program.c_types import (
 )
 from minrpc.program.elf import Elf
 from minrpc.program.merging import UNTYPED, add_function, merged
-from minrpc.program.reading import reads
+from minrpc.program.reader_errors import reads
 from minrpc.program.walking import children, origins
 
 # DW_ATE_*

@@ -12,7 +12,7 @@ import numpy as np
 from elftools.elf.enums import ENUM_E_MACHINE
 
 from minrpc.errors import ProgramFileError
-from minrpc.program.reading import reading, reads
+from minrpc.program.reader_errors import reading, reads
 
 _CLASS: Final = 4
 _ENCODING: Final = 5

@@ -12,7 +12,7 @@ from minrpc.program.c_types import Declarations
 from minrpc.program.debug_info import object_units, read_declarations
 from minrpc.program.elf import FUNCTION, Elf
 from minrpc.program.merging import merged
-from minrpc.program.reading import reads
+from minrpc.program.reader_errors import reads
 from minrpc.program.walking import children
 
 _ARCHIVE: Final = b"!<arch>\n"

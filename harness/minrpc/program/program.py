@@ -22,7 +22,7 @@ from elftools.elf.elffile import ELFFile
 
 from minrpc.program.elf import FUNCTION, GLOBAL, HIDDEN, LOCAL, UNDEFINED, WEAK, Elf, Symbol
 from minrpc.program.lines import Line, LineTable
-from minrpc.program.reading import reads
+from minrpc.program.reader_errors import reads
 from minrpc.program.walking import below, children
 
 if TYPE_CHECKING:  # Types are read on first use: a device starts sooner without their reader.

@@ -11,7 +11,7 @@ from minrpc.publish.run_record import OUTCOMES, RunRecord, Tested
 from minrpc.publish.tables import Table, first, own_code, why
 from minrpc.sizes.growth import growth
 from minrpc.timing.compare import Comparison, Growth, compare, comparison_json
-from minrpc.timing.markdown import counter_text, counter_title, difference_text, headline, value_text
+from minrpc.timing.comparison_text import counter_text, counter_title, difference_text, headline, value_text
 from minrpc.timing.units import count
 
 _SYMBOLS: Final = 40

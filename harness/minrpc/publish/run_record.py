@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, get_args
 
 from minrpc.counters.call_tree import CallTree
-from minrpc.reports.decoding import decoded
 from minrpc.reports.document import document, parse, to_text
+from minrpc.reports.json_values import decoded
 from minrpc.timing.record import TimingRecord, content, from_content
 
 COMMAND: Final = "report"

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from minrpc.counters.call_tree import CallTree, Row
 from minrpc.counters.profile import APART, CALLING, inclusive_of
 from minrpc.publish.run_record import CallProfile, PlatformPart, RunRecord, Tested
-from minrpc.timing.markdown import INCLUSIVE, counter_title, inclusive_text
+from minrpc.timing.comparison_text import INCLUSIVE, counter_title, inclusive_text
 from minrpc.timing.measurement import MemoryUse
 from minrpc.timing.record import TimingRecord
 from minrpc.timing.units import count, quantity

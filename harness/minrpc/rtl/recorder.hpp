@@ -17,7 +17,7 @@
 #include "verilated_fst_c.h"
 #endif
 
-/* The layout that minrpc/rtl/recording.py has, too. */
+/* The layout that minrpc/rtl/cycle_record.py has, too. */
 struct Recording {
 	uint32_t function; /* 0: nothing is recorded */
 	uint32_t calls;    /* that have returned */

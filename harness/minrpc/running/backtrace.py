@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from minrpc.counters.image import Image
 from minrpc.program.program import CodeRange
-from minrpc.running.instructions import LONGEST_CALL, CallInstruction, call_before
+from minrpc.running.crash_instructions import LONGEST_CALL, CallInstruction, call_before
 
 _VENEER: Final = "_veneer"
 # The compiler's library jumps here for a divisor of 0, and leaves no return address; the function faults.

@@ -15,7 +15,7 @@ from minrpc.errors import STACK_RAN_OUT
 from minrpc.firmware.firmware import Firmware
 from minrpc.program.program import CodeRange
 from minrpc.running.backtrace import DIVIDES_BY_ZERO, Backtrace, trace
-from minrpc.running.instructions import NO_COPROCESSOR, UNALIGNED, is_riscv_float, writes, x86_cause
+from minrpc.running.crash_instructions import NO_COPROCESSOR, UNALIGNED, is_riscv_float, writes, x86_cause
 from minrpc.running.last_words import NULL_PAGE, LastWords, ProgramEnd
 
 _ZEPHYRS_STACK: Final = "CONFIG_MINRPC_STACK_SIZE"

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 
 from minrpc.errors import ConfigurationError, HarnessError
 from minrpc.host.deadline import Deadline
-from minrpc.host.wall import program_of
-from minrpc.running.device import RunningDevice
+from minrpc.host.sandbox import program_of
+from minrpc.running.running_device import RunningDevice
 
 _ANSWER_S: Final = 10.0
 # Packets of gdb's remote protocol, "detach process 1" and "OK"; gdb's manual, appendix E.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from minrpc.running.instructions import NO_COPROCESSOR, NO_INSTRUCTION, UNALIGNED
+from minrpc.running.crash_instructions import NO_COPROCESSOR, NO_INSTRUCTION, UNALIGNED
 
 _FATAL: Final = re.compile(r"fatal: .*")
 _CALLERS: Final = re.compile(r"callers:((?: 0x[0-9a-f]+)*)")

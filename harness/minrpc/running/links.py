@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from minrpc.errors import EmulatorExitedError, HarnessError
-from minrpc.host import wall
+from minrpc.host import sandbox
 from minrpc.targets import Link
 from minrpc.transport import FdTransport, SocketTransport, set_raw
 
@@ -80,7 +80,7 @@ def _pty_pair() -> LinkPair:
     set_raw(slave)
     name = os.ttyname(slave)
     # A sandbox has no pseudo-terminals by name. A program that starts itself again loses its descriptors.
-    path = f"/dev/fd/{slave}" if wall.is_up() else name
+    path = f"/dev/fd/{slave}" if sandbox.is_up() else name
     return LinkPair(FdTransport(master, f"pty {name}"), slave, path)
 
 

@@ -12,9 +12,9 @@ from minrpc.errors import ConfigurationError
 from minrpc.firmware.firmware import Firmware
 from minrpc.host.deadline import ProcessClock
 from minrpc.host.process import output_tail, spawn
-from minrpc.host.wall import is_up, program_of
-from minrpc.running.device import RunningDevice, Started
+from minrpc.host.sandbox import is_up, program_of
 from minrpc.running.links import LinkPair, pair_for_process, starting
+from minrpc.running.running_device import RunningDevice, Started
 from minrpc.running.shared_memory import SharedMemory
 
 _PARENT: Final = "{parent}"

@@ -24,11 +24,11 @@ from minrpc.errors import HarnessError, QemuMissingError
 from minrpc.firmware.firmware import Firmware
 from minrpc.host.deadline import Deadline, ProcessClock
 from minrpc.host.process import TextTail, output_tail, spawn
-from minrpc.host.wall import program_of
+from minrpc.host.sandbox import program_of
 from minrpc.replay import MemoryCheck
-from minrpc.running.device import RunningDevice, Started
 from minrpc.running.links import LinkPair, limit_reads, open_pair, starting
 from minrpc.running.qmp import Qmp
+from minrpc.running.running_device import RunningDevice, Started
 from minrpc.running.shared_memory import SharedMemory, memory_size, qemu_arguments
 from minrpc.targets.qemu_command import Icount, Wiring, log_of_strays, processors_of, wire
 from minrpc.targets.table import Platform

@@ -14,12 +14,12 @@ from minrpc.host.deadline import Deadline, WallClock
 from minrpc.host.system import WHAT_HELPS, why_nothing_starts
 from minrpc.replay import MemoryCheck, check_for
 from minrpc.running.board import open_port
-from minrpc.running.device import RunningDevice
 from minrpc.running.flashing import put_firmware
 from minrpc.running.lease import lease
 from minrpc.running.local import start_process
 from minrpc.running.qemu import start_qemu
-from minrpc.running.rtl import start_rtl
+from minrpc.running.running_device import RunningDevice
+from minrpc.running.verilated import start_rtl
 from minrpc.targets import Icount, Target
 from minrpc.targets.qemu_command import processors_of
 from minrpc.targets.target import elf_without_port

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from minrpc.sizes.program import Memory, Piece
+from minrpc.sizes.pieces import Memory, Piece
 
 TARGETS: Final[dict[str, Memory]] = {"rom": "flash", "ram": "ram"}
 """Zephyr's names of the reports."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from minrpc.host.limits import CALL_TIMEOUT_S, SESSION_TIMEOUT_S, TOTAL_TIMEOUT_S
+from minrpc.host.time_limits import CALL_TIMEOUT_S, SESSION_TIMEOUT_S, TOTAL_TIMEOUT_S
 
 SWITCH: Final = MappingProxyType({"on": True, "off": False})
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Self, cast
 
 from minrpc.errors import ConfigurationError
-from minrpc.host.limits import TOTAL_TIMEOUT_S
+from minrpc.host.time_limits import TOTAL_TIMEOUT_S
 from minrpc.targets.option_table import DEVICE_OPTIONS
 from minrpc.targets.table import Platform
 from minrpc.targets.target import Target, TargetFields, elf_without_port

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, Self, TypedDict, TypeVar, Unpack, cast, get_type_hints
 
 from minrpc.errors import ConfigurationError
-from minrpc.host.limits import BOARD_SESSION_TIMEOUT_S, CALL_TIMEOUT_S, SESSION_TIMEOUT_S
+from minrpc.host.time_limits import BOARD_SESSION_TIMEOUT_S, CALL_TIMEOUT_S, SESSION_TIMEOUT_S
 from minrpc.names import did_you_mean, text_name
 from minrpc.targets.config import find_platform, load_platforms, option_value
 from minrpc.targets.hardware_map import HardwareBoard

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Self
 
-from minrpc.reports.decoding import decoded
 from minrpc.reports.document import document, parse as parse_document, to_text
+from minrpc.reports.json_values import decoded
 from minrpc.timing.clock import DeviceClock
 from minrpc.timing.measurement import MeasuredCode, Measurement, MemoryUse, Overhead, Sample
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from minrpc.timing.markdown import counter_title, inclusive_text
+from minrpc.timing.comparison_text import counter_title, inclusive_text
 from minrpc.timing.measurement import MOST, Measurement, MemoryUse
 from minrpc.timing.record import TimingRecord
 from minrpc.timing.summary import least_samples

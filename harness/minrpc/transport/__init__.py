@@ -8,8 +8,8 @@ boards, `urls` opens each of them by its URL, `memory` has a pair for tests.
 
 from minrpc.transport.base import MAX_READ, ParentsLink, Transport
 from minrpc.transport.fd import FdTransport, SocketTransport, open_terminal, set_raw
+from minrpc.transport.in_process import MemoryTransport, memory_pair
 from minrpc.transport.lossy import Faults, LossyTransport
-from minrpc.transport.memory import MemoryTransport, memory_pair
 from minrpc.transport.ports import find_port
 from minrpc.transport.remote_port import RemotePort
 from minrpc.transport.serial_port import SerialTransport, processes_with_open

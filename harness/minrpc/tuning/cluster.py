@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import build
-from minrpc.host.wall import sandboxed
+from minrpc.host.sandbox import sandboxed
 from minrpc.library.loading import likely_base
 from minrpc.library.toolset import toolset_of
 from minrpc.targets import Target

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from minrpc.errors import BuildError, HarnessError, LinkerError
 from minrpc.host.process import output_tail, spawn, stop_group
-from minrpc.host.wall import is_up, sandboxed
+from minrpc.host.sandbox import is_up, sandboxed
 from minrpc.library import Sources, compile_sources
 from minrpc.library.compiling import Compiled
 from minrpc.library.linking import LinkedImage

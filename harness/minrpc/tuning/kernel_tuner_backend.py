@@ -23,7 +23,7 @@ import numpy as np
 
 from minrpc.errors import BuildError, ConfigurationError, HarnessError, LinkerError
 from minrpc.firmware import Firmware
-from minrpc.host.wall import sandboxed
+from minrpc.host.sandbox import sandboxed
 from minrpc.library import LoadedLibrary, Sources, compile_sources
 from minrpc.library.loading import load_compiled
 from minrpc.library.toolset import toolset_of

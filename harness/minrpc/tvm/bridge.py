@@ -16,7 +16,7 @@ from minrpc.client.info import DeviceInfo
 from minrpc.client.rpc import MAX_PACKET_SIZE
 from minrpc.errors import RemoteError
 from minrpc.pipeline import Device
-from minrpc.tvm.files import Files, without_places
+from minrpc.tvm.uploads import Files, without_places
 from minrpc.wire.replies import Result, ReturnedArray, encode_copy_ack
 from minrpc.wire.requests import (
     HEAD,

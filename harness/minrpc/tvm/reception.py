@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final, Self, TypeAlias
 
 from minrpc.tvm.bridge import is_shutdown
-from minrpc.tvm.limits import Limits
+from minrpc.tvm.client_limits import Limits
 from minrpc.tvm.watch import Stream
 from minrpc.wire.requests import InitServer
 from minrpc.wire.tcp_door import (

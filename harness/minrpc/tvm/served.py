@@ -20,7 +20,7 @@ from minrpc.pipeline import Device, open_device
 from minrpc.running import RunningDevice
 from minrpc.targets import Target
 from minrpc.tvm.bridge import OwnFunction
-from minrpc.tvm.limits import DEFAULT, Limits
+from minrpc.tvm.client_limits import DEFAULT, Limits
 from minrpc.tvm.server import DeviceSource, Server
 
 if TYPE_CHECKING:
@@ -88,13 +88,13 @@ def session(device: Device) -> Iterator[Any]:
 
 @contextmanager
 def lent(device: Device) -> Iterator[int]:
-    """Serve `device` from a separate process, `minrpc.tvm.lent`; yields the TCP port on the loopback."""
+    """Serve `device` by another process, `minrpc.tvm.child_server`; yields the TCP port on the loopback."""
     device.connect()
     fileno = getattr(device.link, "fileno", None)
     if fileno is None:
         raise ConfigurationError(f"{device.name} is no link that another process could use")
     owner = pickle.dumps(Unowned(firmware=device.owner.firmware, target=device.owner.target)).hex()
-    command = [sys.executable, "-P", "-m", "minrpc.tvm.lent", str(fileno()), str(int(device.resend))]
+    command = [sys.executable, "-P", "-m", "minrpc.tvm.child_server", str(fileno()), str(int(device.resend))]
     with subprocess.Popen(
         [*command, str(device.call_timeout_s), owner],
         stdin=subprocess.PIPE,

@@ -23,10 +23,10 @@ from minrpc.errors import ConfigurationError, HarnessError, LinkClosedError
 from minrpc.host.process import stopped_by
 from minrpc.pipeline import Device
 from minrpc.tvm.bridge import Bridge, OwnFunction, is_shutdown
-from minrpc.tvm.files import Files
-from minrpc.tvm.limits import DEFAULT, Limits
+from minrpc.tvm.client_limits import DEFAULT, Limits
 from minrpc.tvm.reception import Events, Guest, Reception, refuse
 from minrpc.tvm.tracker import PERIOD_S, Tracker
+from minrpc.tvm.uploads import Files
 from minrpc.tvm.watch import Stream, Watch
 from minrpc.wire.tcp_door import Hello, PacketReceived, TooLong, answer_hello
 from minrpc.wire.values import MalformedError

@@ -17,7 +17,7 @@ from minrpc.wire.requests import (
     Syscall,
     decode_request,
 )
-from minrpc.wire.session import HEADER, MessageType
+from minrpc.wire.session_layer import HEADER, MessageType
 from minrpc.wire.values import Dialect, DLTensor, Function, Handle, MalformedError, Module
 
 TO_DEVICE: Final = ">"

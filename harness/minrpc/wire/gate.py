@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from minrpc.wire.framing import START, Deframer, Frame, encode_frame
-from minrpc.wire.session import HEADER, NO_SESSION_ID, MessageType
+from minrpc.wire.session_layer import HEADER, NO_SESSION_ID, MessageType
 
 # Length of the longest answer to a start, with every byte escaped and the `fe` before it.
 _LONGEST_REPLY: Final = 32

@@ -19,7 +19,7 @@ from minrpc.publish.pages import html
 from minrpc.reports.document import sealed
 from minrpc.timing import MemoryUse, Overhead
 from minrpc.timing.compare import compare
-from minrpc.timing.markdown import comparison_markdown
+from minrpc.timing.comparison_text import comparison_markdown
 
 from tests.unit.cli.conftest import Result
 from tests.unit.publish.runs import whole

@@ -15,7 +15,7 @@ from minrpc.transport import open_terminal
 from minrpc.wire.framing import Deframer, Frame, encode_frame
 from minrpc.wire.replies import Return, decode_reply
 from minrpc.wire.requests import CallFunc, Request, encode_request, get_global_func
-from minrpc.wire.session import HEADER, MessageType, encode_message
+from minrpc.wire.session_layer import HEADER, MessageType, encode_message
 from minrpc.wire.values import Dialect, Handle
 
 from tests.native import need_platform

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from minrpc import ConfigurationError, Device
 from minrpc.cli import main
-from minrpc.host import wall
+from minrpc.host import sandbox
 from minrpc.tvm.served import serving as serving_here
 from minrpc.wire.dtypes import DataType
 from minrpc.wire.requests import InitServer
@@ -33,7 +33,7 @@ INT8 = DataType(0, 8)
 @contextmanager
 def serving(*options: str, address: str = "127.0.0.1") -> Iterator[tuple[subprocess.Popen[str], int]]:
     argv = [sys.executable, "-m", "minrpc.cli", "serve", "--tvm-port", "0", *options]
-    if wall.why_not():
+    if sandbox.why_not():
         argv.append("--unsafe")
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
@@ -148,7 +148,7 @@ def test_where_the_kernel_forbids_the_sandbox_unsafe_is_said(
 ) -> None:
     """For the loopback, and for clients with a token, too; the first line then says the consequence. Nothing
     is served."""
-    monkeypatch.setattr(wall, "why_not", lambda: "bwrap: No permissions to create new namespace")
+    monkeypatch.setattr(sandbox, "why_not", lambda: "bwrap: No permissions to create new namespace")
     command = ["serve", "--tvm-port", "70000"]
     (tmp_path / "token").write_text("0123456789abcdef")
     for token in ([], ["--token-file", str(tmp_path / "token")]):

@@ -17,7 +17,7 @@ from minrpc.wire.dtypes import DataType
 from minrpc.wire.framing import Deframer, Frame, encode_frame
 from minrpc.wire.replies import Result
 from minrpc.wire.requests import CallFunc, CopyFromRemote, CopyToRemote, Request, RpcCode, Shutdown, Syscall
-from minrpc.wire.session import HEADER, MessageType, encode_message, next_nonce
+from minrpc.wire.session_layer import HEADER, MessageType, encode_message, next_nonce
 from minrpc.wire.values import Argument, Bool, Dialect, DLTensor, Function, Handle, MalformedError, Module
 
 from tests.unit.client.numbered_model import NumberedModel

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable
 
 from minrpc.wire.framing import encode_frame
-from minrpc.wire.session import HEADER, MessageType, encode_message
+from minrpc.wire.session_layer import HEADER, MessageType, encode_message
 
 _BODY = HEADER.size + 1
 

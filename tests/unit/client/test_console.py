@@ -16,7 +16,7 @@ from minrpc.client import Unowned
 from minrpc.host.process import TextTail
 from minrpc.transport import SocketTransport
 from minrpc.wire.framing import encode_frame
-from minrpc.wire.session import MessageType, encode_message
+from minrpc.wire.session_layer import MessageType, encode_message
 
 from tests.unit.client.conftest import Bench
 from tests.unit.client.device_model import DeviceModel

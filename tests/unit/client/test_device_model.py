@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from minrpc.wire.framing import Deframer, Frame, encode_frame
-from minrpc.wire.session import HEADER, MessageType, encode_message
+from minrpc.wire.session_layer import HEADER, MessageType, encode_message
 
 from tests.unit.client.device_model import DeviceModel
 from tests.vectors import Row, rows, to_bytes

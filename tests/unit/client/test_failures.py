@@ -29,7 +29,7 @@ from minrpc import (
 from minrpc.client import SessionLink, Unowned
 from minrpc.transport import memory_pair
 from minrpc.wire.framing import START, CrcMismatch, Deframer, encode_frame
-from minrpc.wire.session import MessageType, encode_message
+from minrpc.wire.session_layer import MessageType, encode_message
 
 from tests.unit.client.conftest import TIMEOUT_S, Bench
 from tests.unit.client.device_model import DeviceModel

@@ -11,7 +11,7 @@ from minrpc import DeadlineError, Device, HarnessError, SessionTerminatedError
 from minrpc.transport import Faults, LossyTransport
 from minrpc.wire.framing import Deframer, Frame
 from minrpc.wire.requests import CallFunc
-from minrpc.wire.session import HEADER, MessageType
+from minrpc.wire.session_layer import HEADER, MessageType
 
 from tests.unit.client.conftest import Bench
 from tests.unit.client.device_model import (

@@ -17,7 +17,7 @@ from minrpc.client.resend import (
     run,
 )
 from minrpc.wire.framing import CrcMismatch, InvalidEscape, Noise, OversizeFrame, ShortPacket
-from minrpc.wire.session import Log, Numbered, Resend, SessionEvent
+from minrpc.wire.session_layer import Log, Numbered, Resend, SessionEvent
 
 DAMAGED = CrcMismatch(b"", 1, 2)
 Step = list[SessionEvent] | None

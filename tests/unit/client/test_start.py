@@ -10,7 +10,7 @@ import pytest
 from minrpc import NothingHeardError
 from minrpc.client import RandomNonces
 from minrpc.wire.framing import encode_frame
-from minrpc.wire.session import MessageType, encode_message
+from minrpc.wire.session_layer import MessageType, encode_message
 
 from tests.unit.client.conftest import Bench
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from minrpc.cycles import Span, load_core
 from minrpc.cycles.estimate import CodeBlock, CycleModel, Edge, Passage
-from minrpc.cycles.flash import Flash
+from minrpc.cycles.wait_states import Flash
 
 # adds r2, #1 and b; adds r2, #1 and udiv r2, r3, r4, which is not word aligned; ten times adds r2, #1.
 BLOCKS = (

@@ -25,7 +25,7 @@ from minrpc.firmware.identity import Look
 from minrpc.firmware.inputs import Inputs, _configured_from
 from minrpc.firmware.places import Places
 from minrpc.firmware.recipes import recipe_for
-from minrpc.host import session
+from minrpc.host import process_session
 
 POSIX = PLATFORMS["posix"]
 # CMake gets the compiler's properties: finding them takes longer than the rest of the build.
@@ -177,7 +177,7 @@ def part_of_a_program(path: Path) -> bool:
     """Shared libraries, locales, Python's own files; the files that CMake's program always opens; and the
     session leader of this package."""
     text = str(path)
-    if path == Path(session.__file__):
+    if path == Path(process_session.__file__):
         return True
     if re.search(r"\.so(\.|$)|/(locale|gconv|site-packages|python3[\d.]*|__pycache__)/|\.pyc$", text):
         return True

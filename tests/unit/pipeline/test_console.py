@@ -11,7 +11,7 @@ from minrpc import PLATFORMS, Device, RunningDevice, Target, build, open_device,
 from minrpc.host import Deadline
 from minrpc.transport import MemoryTransport, memory_pair
 from minrpc.wire.framing import encode_frame
-from minrpc.wire.session import MessageType, encode_message
+from minrpc.wire.session_layer import MessageType, encode_message
 
 from tests.native import need_platform
 

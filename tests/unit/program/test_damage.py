@@ -16,7 +16,7 @@ from minrpc.errors import ProgramFileError
 from minrpc.program import Elf, Program
 from minrpc.program.compiler import compiler_of, compiler_of_object, floating_point
 from minrpc.program.objects import elves_of, function_sizes, read_objects, section_sizes
-from minrpc.sizes.program import program_sizes
+from minrpc.sizes.pieces import program_sizes
 
 _SOURCE = """
 typedef struct node { struct node *next; union { float f; int w; } v; unsigned bits : 5; } node;

@@ -20,7 +20,7 @@ from minrpc.publish.run_record import joined
 from minrpc.publish.tables import histogram, own_sizes, profile_tables, why
 from minrpc.timing import MeasuredCode
 from minrpc.timing.compare import compare
-from minrpc.timing.markdown import comparison_markdown
+from minrpc.timing.comparison_text import comparison_markdown
 from minrpc.timing.record import dump
 
 from tests.unit.publish.runs import counted, one_test, whole

@@ -8,10 +8,10 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from minrpc.counters.image import ANYWHERE
-from minrpc.replay.checking import Found, MemoryCheck
 from minrpc.replay.code_map import CodeMap, Part
 from minrpc.replay.findings import described
 from minrpc.replay.heap import Heap
+from minrpc.replay.memory_check import Found, MemoryCheck
 from minrpc.replay.memory_judge import Extent, judge
 from minrpc.replay.trace import BLOCK, IO, LEFT, SIZE_AT, STEP, STORE, Recorded, Steps
 

@@ -9,9 +9,9 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from minrpc.counters.image import Image
-from minrpc.replay.checking import MemoryCheck
 from minrpc.replay.code_map import CodeMap, Part
 from minrpc.replay.heap import HeapBlock
+from minrpc.replay.memory_check import MemoryCheck
 from minrpc.replay.memory_judge import Extent
 from minrpc.replay.operations import Kind, Operation, operations
 from minrpc.replay.origins import Known, Replay, Value, Within

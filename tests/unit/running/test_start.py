@@ -166,7 +166,7 @@ def test_an_end_that_we_made_is_not_laid_on_the_device(
     with start(posix) as running:
         closed.by_us = True
         # The end of the process is not waited for.
-        monkeypatch.delattr("minrpc.running.device.exited_within")
+        monkeypatch.delattr("minrpc.running.running_device.exited_within")
         assert running.diagnose(closed) is closed
         assert running.alive()
         monkeypatch.undo()
@@ -365,7 +365,7 @@ def test_a_qemu_that_does_not_start_again_is_told(bare: Firmware, monkeypatch: p
 def test_a_board_that_hangs_is_reset_once_and_may_have_a_new_link(monkeypatch: pytest.MonkeyPatch) -> None:
     (before, _), (after, _) = memory_pair(), memory_pair()
     target = Target.named(serial_port="/dev/null", reset_command="true")
-    monkeypatch.setattr("minrpc.running.device.reset_board", Mock(side_effect=[after]))
+    monkeypatch.setattr("minrpc.running.running_device.reset_board", Mock(side_effect=[after]))
     with RunningDevice("desk", target, before, WallClock(), "board") as device:
         deadline = Deadline("session", PATIENCE_S)
         assert device.link_for_session(deadline) is None

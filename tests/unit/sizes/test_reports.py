@@ -16,7 +16,7 @@ from hypothesis import given, strategies as st
 from minrpc.reports.treemap import Box, squarified, treemap
 from minrpc.sizes import Piece
 from minrpc.sizes.growth import growth, growth_text
-from minrpc.sizes.program import PADDING
+from minrpc.sizes.pieces import PADDING
 from minrpc.sizes.size_report import size_report
 
 PIECES = [

@@ -10,7 +10,7 @@ import pytest
 from minrpc import Sample
 from minrpc.timing import MeasuredCode, MemoryUse, TimingRecord
 from minrpc.timing.compare import compare, tolerance
-from minrpc.timing.markdown import comparison_markdown, headline
+from minrpc.timing.comparison_text import comparison_markdown, headline
 from minrpc.timing.record import content, dump, merged, parse
 from minrpc.timing.text import record_text
 

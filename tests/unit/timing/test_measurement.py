@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from minrpc import DeviceClock, Sample
 from minrpc.timing import ClockReading, MemoryUse, Overhead, Timebase
+from minrpc.timing.comparison_text import inclusive_text
 from minrpc.timing.drift import Enclosed, clock_drift
-from minrpc.timing.markdown import inclusive_text
 from minrpc.timing.measurement import parse_samples
 from minrpc.timing.units import count, parse_percent, percent, quantity
 

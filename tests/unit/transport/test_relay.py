@@ -17,7 +17,7 @@ from minrpc.transport import FdTransport, SocketTransport, open_terminal
 from minrpc.transport.public_pty import PublicPty, PublishedLink
 from minrpc.transport.relay import Relay
 from minrpc.wire.framing import encode_frame
-from minrpc.wire.session import MessageType, encode_message
+from minrpc.wire.session_layer import MessageType, encode_message
 
 WAIT_S = 60.0
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
 import pytest
-from minrpc.host import wall
+from minrpc.host import sandbox
 from minrpc.tuning import Candidate, cluster
 
 
@@ -21,7 +21,7 @@ class OneBench:
         opened.append(self)
 
     def judge(self, candidate: Candidate, done: object, *, check: bool | None) -> object:
-        self.confined.append(wall.is_up())
+        self.confined.append(sandbox.is_up())
         return self.firmware.target, self.kernel, candidate.number, check
 
     def close(self) -> None:
@@ -60,9 +60,9 @@ def test_a_device_is_replaced_when_the_target_is_another() -> None:
 
 
 def test_a_device_without_a_sandbox_is_for_no_candidate_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wall, "why_not", lambda: "")
+    monkeypatch.setattr(sandbox, "why_not", lambda: "")
     kernel = SimpleNamespace(sources=lambda candidate: None)
-    for sandbox in (False, True, True):
-        judged(kernel, "posix", 0, sandbox=sandbox)
+    for confined in (False, True, True):
+        judged(kernel, "posix", 0, sandbox=confined)
     assert [item.confined for item in opened] == [[False], [True, True]]
-    assert not wall.is_up()
+    assert not sandbox.is_up()

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 from minrpc import EmulatorExitedError, HarnessError
-from minrpc.tvm import files
+from minrpc.tvm import uploads
 from minrpc.tvm.bridge import Bridge
-from minrpc.tvm.files import Files
+from minrpc.tvm.uploads import Files
 from minrpc.wire import ffi
 from minrpc.wire.dtypes import DataType
 from minrpc.wire.replies import Result, ReturnedArray
@@ -189,7 +189,7 @@ def test_a_device_that_dies_of_a_module(client: Client, dies: bool, monkeypatch:
                 client.bench.device.rpc.call(1, [], "call")
         raise EmulatorExitedError("it has gone") if dies else HarnessError("it does not link")
 
-    monkeypatch.setattr(files, "load_module", load)
+    monkeypatch.setattr(uploads, "load_module", load)
     server = "tvm.rpc.server."
     client.result(client.function(f"{server}upload"), "m.o", b"x")
     loading = client.function(f"{server}load_module")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from minrpc import EmulatorExitedError
 from minrpc.host.process import run_compiler
-from minrpc.tvm.limits import Limits
+from minrpc.tvm.client_limits import Limits
 from minrpc.tvm.served import serving
 from minrpc.tvm.server import session_limit
 from minrpc.wire.requests import CallFunc, InitServer

@@ -16,7 +16,7 @@ from minrpc.wire.requests import (
     encode_request,
     get_global_func,
 )
-from minrpc.wire.session import MessageType, encode_message
+from minrpc.wire.session_layer import MessageType, encode_message
 from minrpc.wire.values import Dialect, DLTensor, Handle, Module
 
 TENSOR = DLTensor(0x2000, to_dtype("int8"), (2, 3))

@@ -4,7 +4,7 @@
 from hypothesis import given, strategies as st
 from minrpc.wire.framing import RESYNC, encode_frame
 from minrpc.wire.gate import SessionGate
-from minrpc.wire.session import MessageType, encode_message
+from minrpc.wire.session_layer import MessageType, encode_message
 
 Cuts = st.lists(st.integers(1, 40), max_size=30)
 

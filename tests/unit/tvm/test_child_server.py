@@ -7,7 +7,7 @@ import pickle
 from typing import Any
 
 import pytest
-from minrpc.tvm import lent
+from minrpc.tvm import child_server
 
 
 @pytest.mark.parametrize(("word", "resend"), [("1", True), ("0", False)])
@@ -31,10 +31,10 @@ def test_the_device_is_as_its_parent_has_it(
         def fileno(self) -> int:
             return 0
 
-    monkeypatch.setattr(lent, "Device", device)
-    monkeypatch.setattr(lent, "Server", Server)
-    monkeypatch.setattr(lent, "FdTransport", lambda _, name: type("Link", (), {"name": name}))
+    monkeypatch.setattr(child_server, "Device", device)
+    monkeypatch.setattr(child_server, "Server", Server)
+    monkeypatch.setattr(child_server, "FdTransport", lambda _, name: type("Link", (), {"name": name}))
     monkeypatch.setattr("sys.stdin", Input())
-    lent.main(["7", word, "2.5", pickle.dumps("owner").hex()])
+    child_server.main(["7", word, "2.5", pickle.dumps("owner").hex()])
     assert made == [{"link": "descriptor 7", "owner": "owner", "resend": resend, "call_timeout_s": 2.5}]
     assert served == [int(capsys.readouterr().out)]

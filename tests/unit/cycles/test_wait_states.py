@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 from minrpc import ConfigurationError, open_device
-from minrpc.cycles.flash import Flash
 from minrpc.cycles.instructions import Instruction, decode
+from minrpc.cycles.wait_states import Flash
 
 # Ten times adds r2, #1; a line of 64 bits has four.
 CODE = decode(bytes.fromhex("0132") * 10, 0x1000, "thumb")

@@ -14,7 +14,7 @@ from elftools.dwarf.ranges import BaseAddressEntry
 from minrpc.program.elf import LOCAL, SOURCE_FILE, Elf
 from minrpc.program.lines import source_path
 from minrpc.program.program import Program
-from minrpc.program.reading import reading
+from minrpc.program.reader_errors import reading
 from minrpc.program.walking import children
 
 

@@ -18,7 +18,7 @@ from typing import Final, Literal, NamedTuple
 
 from minrpc.program import Elf, read_program
 from minrpc.program.elf import CHOSEN_AT_START, FUNCTION, NO_TYPE, OBJECT, Section, Segment
-from minrpc.program.origins import Origins
+from minrpc.program.source_places import Origins
 
 Memory = Literal["flash", "ram"]
 MEMORIES: Final[tuple[Memory, ...]] = ("flash", "ram")

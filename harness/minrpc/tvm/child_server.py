@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process that serves its parent's device: `python -m minrpc.tvm.lent FD RESEND SECONDS OWNER`.
+"""A process that serves its parent's device: `python -m minrpc.tvm.child_server FD RESEND SECONDS OWNER`.
 
 It inherits the link's descriptor, prints the TCP port, and ends when its standard input does. It is a
 separate process because TVM's client holds Python's lock while it frees an object: no thread could serve it.

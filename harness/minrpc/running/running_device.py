@@ -35,7 +35,7 @@ from minrpc.host.process import (
     output_tail,
     stop_group,
 )
-from minrpc.host.wall import program_of
+from minrpc.host.sandbox import program_of
 from minrpc.replay import MemoryCheck
 from minrpc.rtl import Recording
 from minrpc.running.board import can_reset, come_back, reset_board

@@ -8,7 +8,7 @@ from typing import ClassVar, Final, NamedTuple, Protocol
 
 from minrpc.client.conversation import Conversation
 from minrpc.errors import RegisterError
-from minrpc.hardware.decoding import exclusive_store
+from minrpc.hardware.loads_stores import exclusive_store
 
 # Bytes behind an exclusive load in which its store is searched.
 _AHEAD: Final = 48

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from minrpc.program import Program
-from minrpc.running.instructions import LONGEST_CALL, call_before, is_riscv_float, writes, x86_cause
+from minrpc.running.crash_instructions import LONGEST_CALL, call_before, is_riscv_float, writes, x86_cause
 
 SOURCE = """
 struct s { int a; short b; char c; double d; };

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions of processes: all processes of a build stay in its session, in any process group.
 
-As a program, `python session.py PARENT COMMAND...`, this is a session's leader. It runs the command to its
-end and ends with the command's status. When its parent, the process PARENT, has ended in any way, the whole
-session is killed: the kernel would signal the command itself, but not its children. It imports nothing of the
-package, so that it starts at once.
+As a program, `python process_session.py PARENT COMMAND...`, this is a session's leader. It runs the command
+to its end and ends with the command's status. When its parent, the process PARENT, has ended in any way, the
+whole session is killed: the kernel would signal the command itself, but not its children. It imports nothing
+of the package, so that it starts at once.
 """
 
 from __future__ import annotations

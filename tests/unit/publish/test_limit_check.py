@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from minrpc import ConfigurationError, Sample
 from minrpc.cli import main
-from minrpc.publish.limits import broken_limits, idle_limits, unchecked_limits
+from minrpc.publish.limit_check import broken_limits, idle_limits, unchecked_limits
 from minrpc.targets import Platforms, load_limits, merge
 from minrpc.targets.limits import Limit, limits_of
 from minrpc.timing import TimingRecord
 from minrpc.timing.compare import compare
-from minrpc.timing.markdown import comparison_markdown
+from minrpc.timing.comparison_text import comparison_markdown
 from minrpc.timing.record import dump
 
 from tests.unit.publish.runs import counted

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from minrpc.hardware.decoding import decode_thumb, instructions
+from minrpc.hardware.loads_stores import decode_thumb, instructions
 
 
 @pytest.mark.parametrize(

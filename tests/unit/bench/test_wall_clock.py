@@ -7,7 +7,7 @@ import random
 
 from minrpc import DeviceClock, Measurement, Sample
 from minrpc.timing import Overhead, Timebase
-from minrpc_bench.wall import alarms, covered, rows
+from minrpc_bench.wall_clock import alarms, covered, rows
 
 CLOCK: DeviceClock = Timebase(mode="wall", source="CLOCK_MONOTONIC").clock(1_000_000_000)
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from minrpc import Firmware, Target
 from minrpc.library import Toolset
-from minrpc.tuning import Kernel, identity
-from minrpc.tuning.identity import identity as identity_of
+from minrpc.tuning import Kernel, fingerprint
+from minrpc.tuning.fingerprint import identity as identity_of
 
 
 def right(x: object) -> int:
@@ -47,7 +47,7 @@ class Bed:
 @pytest.fixture
 def bed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bed:
     made = Bed(tmp_path)
-    monkeypatch.setattr(identity, "toolset_of", lambda firmware: Toolset("gcc", made.flags, (), firmware.elf))
+    monkeypatch.setattr(fingerprint, "toolset_of", lambda image: Toolset("gcc", made.flags, (), image.elf))
     monkeypatch.setattr(Toolset, "code_flags", property(lambda toolset: toolset.flags))
     return made
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from minrpc.counters import Image
 from minrpc.sizes import ProgramSizes, program_sizes
-from minrpc.sizes.program import HEADERS, NO_DEBUG, NO_SYMBOL, PADDING, SizedSymbol, component_of, cut, totals
+from minrpc.sizes.pieces import HEADERS, NO_DEBUG, NO_SYMBOL, PADDING, SizedSymbol, component_of, cut, totals
 
 COMPILERS = {
     "x86": ["cc", "-no-pie"],

@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 from minrpc import BuildError, Device, EmulatorExitedError, Target, build, open_device
-from minrpc.host import wall
+from minrpc.host import sandbox
 from minrpc.host.process import run_compiler
 from minrpc.library import linking
 from minrpc.tuning import Kernel, Space, tune
 
-WHY_NOT = wall.why_not()
+WHY_NOT = sandbox.why_not()
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=f"no sandbox here: {WHY_NOT}")
 
 ESCAPES = Path(__file__).parent / "c" / "escapes.c"
@@ -31,13 +31,13 @@ HIDDEN = ("/etc/shadow", "/etc/passwd", str(Path.home() / ".bashrc"), "/home", "
 
 @pytest.fixture(scope="module", params=["posix", "bare_mps2_an385"])
 def walled(request: pytest.FixtureRequest) -> Iterator[Device]:
-    with wall.sandboxed(), open_device(request.param) as device:
+    with sandbox.sandboxed(), open_device(request.param) as device:
         yield device
 
 
 @pytest.fixture(scope="module")
 def escapes() -> Iterator[Any]:
-    with wall.sandboxed(), open_device("posix") as device:
+    with sandbox.sandboxed(), open_device("posix") as device:
         yield device.load(ESCAPES)
 
 
@@ -68,7 +68,7 @@ def test_a_huge_image_is_refused(walled: Device, tmp_path: Path, monkeypatch: py
 
 
 def test_a_device_works_behind_the_wall(walled: Device, tmp_path: Path) -> None:
-    """Its arrays are in shared memory, and a crash is reported as without the wall."""
+    """Its arrays are in shared memory, and a crash is reported as without the sandbox."""
     (tmp_path / "m.c").write_text("int f(int a) { return a + 1; }\nvoid dies(void) { __builtin_trap(); }\n")
     library = walled.load(tmp_path / "m.c")
     assert library.f(1) == 2
@@ -117,7 +117,7 @@ def test_memory(escapes: Any) -> None:  # noqa: ANN401
 def test_limits(escapes: Any, tmp_path: Path) -> None:  # noqa: ANN401
     names = (resource.RLIMIT_AS, resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE)
     assert [escapes.limit(name) for name in (*names, resource.RLIMIT_CORE)] == [4 << 30, 16 << 20, 64, 64, 0]
-    with wall.sandboxed():
+    with sandbox.sandboxed():
         command = ["bash", "-c", "for limit in v f u n c t; do ulimit -$limit; done"]
         status, said = run_compiler(command, tmp_path, 60.0)
     assert status == 0
@@ -125,7 +125,7 @@ def test_limits(escapes: Any, tmp_path: Path) -> None:  # noqa: ANN401
 
 
 def test_a_command_that_names_a_home_or_the_root_does_not_open_it(tmp_path: Path) -> None:
-    with wall.sandboxed():
+    with sandbox.sandboxed():
         _, said = run_compiler(["bash", "-c", "ls /etc", "ls", "/", "/etc"], tmp_path, 60.0)
     assert "passwd" not in said
     assert "alternatives" in said
@@ -146,7 +146,7 @@ def test_what_processes_share(escapes: Any) -> None:  # noqa: ANN401
 
 
 def test_other_processes(escapes: Any) -> None:  # noqa: ANN401
-    # The first process of a container would be 1, which is a process within the wall, too.
+    # The first process of a container would be 1, which is a process within the sandbox, too.
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:
         assert escapes.traces(other.pid) == escapes.kills(other.pid) == -errno.ESRCH
         assert escapes.reads(f"/proc/{other.pid}/mem".encode()) == -errno.ENOENT
@@ -167,7 +167,7 @@ def test_tuned_candidates_see_no_files_of_others(tmp_path: Path) -> None:
         'int k(void) { return open("/etc/passwd", O_RDONLY) < 0; }\n'
     )
     kernel = Kernel(tmp_path / "k.c", "k", (), check=lambda: 1)
-    with wall.sandboxed():
+    with sandbox.sandboxed():
         tried = list(tune(kernel, Space(flags=[(), ("-DREAD",)]), build(Target.named("posix"))))
     assert {result.candidate.flags: result.outcome for result in tried} == {
         (): "correct",
@@ -179,7 +179,7 @@ def test_a_killed_server_leaves_nothing() -> None:
     code = f"""
 from threading import Thread
 from minrpc import open_device, sandboxed
-from minrpc.host.wall import program_of
+from minrpc.host.sandbox import program_of
 with sandboxed(), open_device("posix") as device:
     Thread(target=device.load("{ESCAPES}").stays).start()
     device.console.expect("here to stay")
@@ -194,8 +194,8 @@ with sandboxed(), open_device("posix") as device:
 
 
 def test_nothing_is_left() -> None:
-    with wall.sandboxed(), open_device("posix") as device:
-        program = wall.program_of(device.owner.process)  # type: ignore[attr-defined]
+    with sandbox.sandboxed(), open_device("posix") as device:
+        program = sandbox.program_of(device.owner.process)  # type: ignore[attr-defined]
         assert Path(f"/proc/{program}/exe").readlink().name
         end = os.pidfd_open(program)
     with os.fdopen(end, "rb"):

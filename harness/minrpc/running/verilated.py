@@ -10,11 +10,11 @@ from minrpc.errors import ConfigurationError
 from minrpc.firmware.firmware import Firmware
 from minrpc.host.deadline import ProcessClock
 from minrpc.host.process import output_tail, spawn
-from minrpc.host.wall import program_of
+from minrpc.host.sandbox import program_of
 from minrpc.program import Program, read_program
 from minrpc.rtl import Recording, model_of
-from minrpc.running.device import RunningDevice, Started
 from minrpc.running.links import pair_for_process, starting
+from minrpc.running.running_device import RunningDevice, Started
 from minrpc.running.shared_memory import SharedMemory
 
 _SYMBOLS = ("_start", "_SEGGER_RTT", "__flash_size", "__ram_size")

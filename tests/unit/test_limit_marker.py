@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The limit of each test (tests/limits.py), by running pytest on tests that hang."""
+"""The limit of each test (tests/limit_marker.py), by running pytest on tests that hang."""
 
 import signal
 
 import pytest
 
-from tests import limits
+from tests import limit_marker
 
 
 def run(pytester: pytest.Pytester, test: str, *options: str) -> pytest.RunResult:
-    pytester.makeconftest('pytest_plugins = ["tests.limits"]')
+    pytester.makeconftest('pytest_plugins = ["tests.limit_marker"]')
     pytester.makepyfile(test)
     return pytester.runpytest(
         "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestUnknownMarkWarning", *options
@@ -46,9 +46,9 @@ def test_a_hung_test_fails_with_the_stacks_of_all_threads(pytester: pytest.Pytes
 
 
 def test_a_slow_test_has_a_longer_limit(request: pytest.FixtureRequest) -> None:
-    assert limits.limit_s(request.node) == limits.LIMIT_S
+    assert limit_marker.limit_s(request.node) == limit_marker.LIMIT_S
     request.applymarker(pytest.mark.slow)
-    assert limits.limit_s(request.node) == limits.SLOW_LIMIT_S
+    assert limit_marker.limit_s(request.node) == limit_marker.SLOW_LIMIT_S
 
 
 @pytest.mark.limit(500)
@@ -60,7 +60,7 @@ def test_a_limit_that_has_grown_and_that_of_a_test_around_it(
         return 1e6
 
     handler = signal.getsignal(signal.SIGALRM)
-    monkeypatch.setattr(limits, "crowd", crowd)
+    monkeypatch.setattr(limit_marker, "crowd", crowd)
     result = run(
         pytester,
         """
@@ -75,7 +75,7 @@ def test_a_limit_that_has_grown_and_that_of_a_test_around_it(
     )
     result.assert_outcomes(passed=1)
     assert signal.getsignal(signal.SIGALRM) is handler
-    assert limits.LIMIT_S < signal.getitimer(signal.ITIMER_REAL)[0] <= 500
+    assert limit_marker.LIMIT_S < signal.getitimer(signal.ITIMER_REAL)[0] <= 500
 
 
 def test_a_hung_device_shows_the_wire(users_cache: None, pytester: pytest.Pytester) -> None:
@@ -107,4 +107,4 @@ def test_the_limit_grows_where_processes_wait_for_a_processor(monkeypatch: pytes
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {*range(10)})
     for load, times in ((0.0, 1.0), (10.0, 1.0), (25.0, 2.5), (100.0, 4.0)):
         monkeypatch.setattr("os.getloadavg", lambda load=load: (load, 0.0, 0.0))
-        assert limits.crowd() == times
+        assert limit_marker.crowd() == times

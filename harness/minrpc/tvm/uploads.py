@@ -15,7 +15,7 @@ from minrpc.firmware.cache import cache_home, own_objects
 from minrpc.library.loading import forget
 from minrpc.library.tvm_modules import TvmLibrary, load_module
 from minrpc.pipeline import Device
-from minrpc.tvm.limits import DEFAULT, Limits
+from minrpc.tvm.client_limits import DEFAULT, Limits
 from minrpc.wire.replies import Result
 from minrpc.wire.values import Argument, Module
 

@@ -8,7 +8,7 @@ import zlib
 import pytest
 from hypothesis import given, strategies as st
 from minrpc.wire.framing import CrcMismatch, Deframer, Frame, Noise, encode_frame
-from minrpc.wire.session import (
+from minrpc.wire.session_layer import (
     ClientSession,
     Established,
     Ignored,

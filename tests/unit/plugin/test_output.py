@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from minrpc import ConfigurationError, Target
 from minrpc.client.array import tensor_of
-from minrpc.plugin.report import short_traceback, wrong_argument
+from minrpc.plugin.output import short_traceback, wrong_argument
 from minrpc.timing.units import parse_percent
 
 
@@ -21,7 +21,7 @@ def test_a_refused_argument_is_the_tests_own_line() -> None:
         parse_percent("x")
     assert wrong_argument(caught.value)
     short_traceback(caught)
-    assert files(caught) == ["test_report.py"]
+    assert files(caught) == ["test_output.py"]
 
 
 def test_so_is_an_error_of_ours() -> None:
@@ -29,7 +29,7 @@ def test_so_is_an_error_of_ours() -> None:
         Target.named("posix", sources="a.c")
     assert not wrong_argument(caught.value)
     short_traceback(caught)
-    assert files(caught) == ["test_report.py"]
+    assert files(caught) == ["test_output.py"]
 
 
 def test_a_mistake_inside_is_shown_whole() -> None:
@@ -38,7 +38,7 @@ def test_a_mistake_inside_is_shown_whole() -> None:
         parse_percent(5)  # type: ignore[arg-type]
     assert not wrong_argument(caught.value)
     short_traceback(caught)
-    assert files(caught)[:2] == ["test_report.py", "units.py"]
+    assert files(caught)[:2] == ["test_output.py", "units.py"]
 
 
 def test_what_a_test_raises_in_a_callback_of_ours_is_shown_whole() -> None:
@@ -49,4 +49,4 @@ def test_what_a_test_raises_in_a_callback_of_ours_is_shown_whole() -> None:
         tensor_of((size() for size in [sizes]), "int8")  # type: ignore[arg-type]
     assert not wrong_argument(caught.value)
     short_traceback(caught)
-    assert files(caught)[0] == files(caught)[-1] == "test_report.py"
+    assert files(caught)[0] == files(caught)[-1] == "test_output.py"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A wall around programs that read or run foreign code: bubblewrap's namespaces, and limits of the kernel.
+"""The sandbox of programs that read or run foreign code: bubblewrap's namespaces, and limits of the kernel.
 
-Behind it there are no network, no other processes, no files but /usr and those that the command names, and no
+In it there are no network, no other processes, no files but /usr and those that the command names, and no
 variables of this process's environment. It is up or down for the whole process. The program is its process
 namespace's first process. A root's process is not bound by RLIMIT_NPROC: so a filter of system calls keeps a
 device from making processes.
@@ -43,14 +43,14 @@ _CALLS: Final = {
     0xC00000B7: ((), 220, 435),
 }
 
-# The number of blocks that need the wall, in all threads.
+# The number of blocks that need the sandbox, in all threads.
 _blocks: int = 0
 _lock: Final = threading.Lock()
 
 
 @contextmanager
 def sandboxed(next_step: str = "or leave the sandbox out", *, wanted: bool = True) -> Iterator[None]:
-    """Compilers, linkers and devices that start in the block, in any thread, start behind the wall.
+    """Compilers, linkers and devices that start in the block, in any thread, start in the sandbox.
 
     next_step: the other choice. wanted: False for a block without an effect.
 
@@ -73,13 +73,13 @@ def sandboxed(next_step: str = "or leave the sandbox out", *, wanted: bool = Tru
 
 
 def is_up() -> bool:
-    """True if programs start behind the wall."""
+    """True if programs start in the sandbox."""
     return _blocks > 0
 
 
 @cache
 def why_not() -> str:
-    """The reason why there can be no wall here; "" if it can be."""
+    """The reason why there can be no sandbox here; "" if it can be."""
     if shutil.which("bwrap") is None:
         return "bwrap is not installed"
     ran = subprocess.run(_command(["true"], _DEVICE), capture_output=True, text=True, check=False)
@@ -87,7 +87,7 @@ def why_not() -> str:
 
 
 def compiler_command(command: Sequence[str], directory: Path) -> Sequence[str]:
-    """The command of a compiler or linker, which may write to `directory` only if the wall is up.
+    """The command of a compiler or linker, which may write to `directory` only if the sandbox is up.
 
     Raises FileNotFoundError.
     """
@@ -99,7 +99,7 @@ def compiler_command(command: Sequence[str], directory: Path) -> Sequence[str]:
 
 
 class Confined(subprocess.Popen[bytes]):
-    """A device behind the wall. Its `pid` is bubblewrap's; `program` is the device's own."""
+    """A device in the sandbox. Its `pid` is bubblewrap's; `program` is the device's own."""
 
     program: int
 
@@ -131,7 +131,7 @@ class Confined(subprocess.Popen[bytes]):
 
 
 def program_of(process: subprocess.Popen[bytes]) -> int:
-    """The process id of the program that was started, which may be behind the wall."""
+    """The process id of the program that was started, which may be in the sandbox."""
     return process.program if isinstance(process, Confined) else process.pid
 
 

@@ -8,7 +8,7 @@ from minrpc import LinkClosedError
 from minrpc.client import LentTransport, SessionLink
 from minrpc.transport import memory_pair
 from minrpc.wire.framing import encode_frame
-from minrpc.wire.session import MessageType, encode_message
+from minrpc.wire.session_layer import MessageType, encode_message
 
 
 def test_messages_that_come_byte_by_byte_are_whole() -> None:

@@ -5,7 +5,7 @@ import dataclasses
 
 import pytest
 from minrpc import PLATFORMS
-from minrpc.plugin.timing import TimingCheck, TimingWarning
+from minrpc.plugin.time_checks import TimingCheck, TimingWarning
 from minrpc.targets.table import TimeBound
 
 from tests.unit.timing.samples import WALL, measured
