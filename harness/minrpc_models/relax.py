@@ -202,7 +202,7 @@ def _with_special_numbers(source: str) -> str:
     """C for infinity and nan as constants, which TVM writes as "inff", which is not C."""
     names = {"inff": "__builtin_inff()", "inf": "__builtin_inf()"}
     names |= {"nanf": '__builtin_nanf("")', "nan": '__builtin_nan("")'}
-    return _SPECIAL.sub(lambda found: names[found[1]], source)
+    return _SPECIAL.sub(lambda match: names[match[1]], source)
 
 
 @cache

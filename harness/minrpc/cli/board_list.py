@@ -70,11 +70,11 @@ def scan_main(arguments: argparse.Namespace) -> int:
     """Write a hardware map of the connected boards to standard output; always 0."""
     text, entries = read_map(arguments.hardware_map) if arguments.hardware_map else ("", [])
     asks = {} if arguments.probe is None else {"link": arguments.probe, "probe": _answer}
-    found = scan(list_ports.comports(), text, entries, **asks)
-    print(found.text, end="")
-    notes = list(found.notes)
-    if found.unnamed:
-        notes.append(f"write the board's name for platform: of {', '.join(found.unnamed)}")
+    scanned = scan(list_ports.comports(), text, entries, **asks)
+    print(scanned.text, end="")
+    notes = list(scanned.notes)
+    if scanned.unnamed:
+        notes.append(f"write the board's name for platform: of {', '.join(scanned.unnamed)}")
     for note in notes:
         _tell(note)
     return 0

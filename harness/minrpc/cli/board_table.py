@@ -78,8 +78,8 @@ def table_text(boards: Sequence[str], columns: Sequence[tuple[str, Sequence[Buil
     """
     notes: list[str] = []
     rows = [
-        _row(name, found, notes)
-        for name, *found in zip(boards, *(found for _, found in columns), strict=True)
+        _row(name, builds, notes)
+        for name, *builds in zip(boards, *(builds for _, builds in columns), strict=True)
     ]
     text = table([*_HEAD, *(f"{version}: flash, RAM" for version, _ in columns)], rows, right=())
     items = [f"- ({number}): {note}" for number, note in enumerate(notes, 1)]
@@ -131,9 +131,9 @@ def _built(workspace: Workspace, name: str, options: list[str]) -> Built | str:
     )
 
 
-def _row(name: str, found: Sequence[Built | str], notes: list[str]) -> list[str]:
+def _row(name: str, builds: Sequence[Built | str], notes: list[str]) -> list[str]:
     """The row of a board; `notes` gets the reasons that it tells."""
-    built = [each for each in found if isinstance(each, Built)]
+    built = [each for each in builds if isinstance(each, Built)]
     return [
         f"`{name}`",
         _joined(each.entry for each in built),
@@ -141,7 +141,7 @@ def _row(name: str, found: Sequence[Built | str], notes: list[str]) -> list[str]
         _joined(f"no {_noted(each.small, notes)}" if each.small else "yes" for each in built),
         *(
             f"no {_noted(each, notes)}" if isinstance(each, str) else f"{each.flash:,}, {each.ram:,}"
-            for each in found
+            for each in builds
         ),
     ]
 

@@ -84,21 +84,22 @@ def _recorded(running: RunningDevice, function: Any) -> Any:  # noqa: ANN401 - a
     return call
 
 
-def _shown(function: Any, running: RunningDevice, found: Leakage) -> dict[str, object]:  # noqa: ANN401 - as above
+def _shown(function: Any, running: RunningDevice, leakage: Leakage) -> dict[str, object]:  # noqa: ANN401 - as above
     """Prints the result, and gives it for the document."""
     lines: dict[str, float] = {}
-    for cycle in found.leaks:
-        place = running.place_of(int(found.pc[cycle]))
-        lines[place] = max(lines.get(place, 0.0), abs(float(found.t[cycle])))
+    for cycle in leakage.leaks:
+        place = running.place_of(int(leakage.pc[cycle]))
+        lines[place] = max(lines.get(place, 0.0), abs(float(leakage.t[cycle])))
     print(f"{function.prototype} on {running.name}")
-    print(f"  {found.traces:,} traces of {len(found.t):,} cycles, simulated: changed register bits, no noise")
-    largest = abs(float(found.t[found.worst]))
-    where = running.place_of(int(found.pc[found.worst]))
+    size = f"{leakage.traces:,} traces of {len(leakage.t):,} cycles"
+    print(f"  {size}, simulated: changed register bits, no noise")
+    largest = abs(float(leakage.t[leakage.worst]))
+    where = running.place_of(int(leakage.pc[leakage.worst]))
     verdict = f"{'a' if lines else 'no'} leak: the threshold is"
     print(f"  largest |t| {largest:.1f}, in {where}; {verdict} {THRESHOLD}")
     for place, t in sorted(lines.items(), key=lambda item: -item[1]):
         print(f"  |t| {t:6.1f}  {place}")
-    return {"traces": found.traces, "cycles": len(found.t), "largest_t": _finite(largest), "lines": lines}
+    return {"traces": leakage.traces, "cycles": len(leakage.t), "largest_t": _finite(largest), "lines": lines}
 
 
 def _finite(number: float) -> float:

@@ -163,39 +163,39 @@ def decoder_of(instruction_set: InstructionSet) -> capstone.Cs:
     return decoder
 
 
-def _thumb(decoder: capstone.Cs, found: capstone.CsInsn) -> Instruction:
+def _thumb(decoder: capstone.Cs, insn: capstone.CsInsn) -> Instruction:
     import capstone
 
-    read, written = found.regs_access()
+    read, written = insn.regs_access()
     reads, writes = (frozenset(map(decoder.reg_name, names)) for names in (read, written))
-    name = decoder.insn_name(found.id) or ""
+    name = decoder.insn_name(insn.id) or ""
     # All hints have one name: NOP, WFI, WFE, SEV.
-    kind = _kind(_THUMB, found.mnemonic.partition(".")[0] if name == "hint" else name)
-    memory = [operand.mem for operand in found.operands if operand.type == capstone.arm.ARM_OP_MEM]
+    kind = _kind(_THUMB, insn.mnemonic.partition(".")[0] if name == "hint" else name)
+    memory = [operand.mem for operand in insn.operands if operand.type == capstone.arm.ARM_OP_MEM]
     address = frozenset(
         decoder.reg_name(number) for place in memory for number in (place.base, place.index) if number
     )
     if kind == "store" and any(place.index for place in memory):
         kind = "store_register"
-    doubles = any(name[0] == "d" and name[1:].isdigit() for name in _operand_names(decoder, found))
+    doubles = any(name[0] == "d" and name[1:].isdigit() for name in _operand_names(decoder, insn))
     kind = _WITH_DOUBLES.get(kind, kind) if doubles else kind
-    if kind == "fp_data" and found.mnemonic.startswith("vmov") and len(found.operands) > 2:
+    if kind == "fp_data" and insn.mnemonic.startswith("vmov") and len(insn.operands) > 2:
         kind = "fp_double_move"
     if "pc" in writes:
         kind = _WITH_PC.get(kind, kind)
-    words = _words(decoder, found) if kind.endswith(("multiple", "multiple_pc")) else 0
+    words = _words(decoder, insn) if kind.endswith(("multiple", "multiple_pc")) else 0
     always = (capstone.arm.ARM_CC_INVALID, capstone.arm.ARM_CC_AL)
-    conditional = found.cc not in always and kind not in ("branch", "it")
+    conditional = insn.cc not in always and kind not in ("branch", "it")
     return Instruction(
-        found.address,
-        found.mnemonic,
+        insn.address,
+        insn.mnemonic,
         kind,
-        found.size,
+        insn.size,
         words,
         reads,
         writes,
         address,
-        found.writeback,
+        insn.writeback,
         conditional,
     )
 
@@ -204,18 +204,18 @@ def _kind(table: Sequence[tuple[re.Pattern[str], str]], name: str) -> str:
     return next((kind for pattern, kind in table if pattern.fullmatch(name)), "data")
 
 
-def _operand_names(decoder: capstone.Cs, found: capstone.CsInsn) -> Iterator[str]:
+def _operand_names(decoder: capstone.Cs, insn: capstone.CsInsn) -> Iterator[str]:
     import capstone
 
-    for operand in found.operands:
+    for operand in insn.operands:
         if operand.type == capstone.CS_OP_REG:
             yield decoder.reg_name(operand.reg) or ""
 
 
-def _words(decoder: capstone.Cs, found: capstone.CsInsn) -> int:
+def _words(decoder: capstone.Cs, insn: capstone.CsInsn) -> int:
     """Words that a multiple load or store moves; its first operand is the base, except for PUSH and POP."""
-    names = list(_operand_names(decoder, found))
-    if not found.mnemonic.startswith(("push", "pop", "vpush", "vpop")):
+    names = list(_operand_names(decoder, insn))
+    if not insn.mnemonic.startswith(("push", "pop", "vpush", "vpop")):
         names = names[1:]
     return sum(2 if name[0] == "d" else 1 for name in names)
 
@@ -232,23 +232,21 @@ def _csr_kind(register: int) -> str:
     return "csr_of_counters" if register in _CSR_OF_COUNTERS else "csr"
 
 
-def _riscv(decoder: capstone.Cs, found: capstone.CsInsn) -> Instruction:
+def _riscv(decoder: capstone.Cs, insn: capstone.CsInsn) -> Instruction:
     import capstone
 
-    name = found.mnemonic.removeprefix("c.")
+    name = insn.mnemonic.removeprefix("c.")
     kind = _kind(_RISCV, name)
     if kind == "csr":
-        kind = _csr_kind(int.from_bytes(found.bytes, "little") >> 20)
-    names = [
-        decoder.reg_name(operand.reg) for operand in found.operands if operand.type == capstone.CS_OP_REG
-    ]
-    memory = [operand.mem for operand in found.operands if operand.type == capstone.riscv.RISCV_OP_MEM]
+        kind = _csr_kind(int.from_bytes(insn.bytes, "little") >> 20)
+    names = [decoder.reg_name(operand.reg) for operand in insn.operands if operand.type == capstone.CS_OP_REG]
+    memory = [operand.mem for operand in insn.operands if operand.type == capstone.riscv.RISCV_OP_MEM]
     # capstone has no access lists for RISC-V: the first operand is written and the others are read.
     reads_all = kind in ("store", "branch") or (len(names) == 1 and _READS_ITS_ONE.fullmatch(name))
-    reads = frozenset(names if reads_all or _is_two_address(found.mnemonic, kind) else names[1:])
+    reads = frozenset(names if reads_all or _is_two_address(insn.mnemonic, kind) else names[1:])
     reads |= {"ra"} if name == "ret" else set()
     writes = frozenset(() if reads_all else names[:1])
     address = frozenset(decoder.reg_name(place.base) for place in memory)
     return Instruction(
-        found.address, found.mnemonic, kind, found.size, 0, reads | address, writes, address, updates=False
+        insn.address, insn.mnemonic, kind, insn.size, 0, reads | address, writes, address, updates=False
     )

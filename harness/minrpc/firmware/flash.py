@@ -79,7 +79,7 @@ def filled_words(command: str, target: Target, built: Mapping[str, str] = {}) ->
         )
     if "{id}" in command:
         places["id"] = _known("id", target.board.id if target.board else "", command, "a hardware map")
-    return [_PLACE.sub(lambda found: places.get(found[1], found[0]), word) for word in shell_words(command)]
+    return [_PLACE.sub(lambda match: places.get(match[1], match[0]), word) for word in shell_words(command)]
 
 
 def _known(name: str, text: str | None, command: str, giver: str) -> str:

@@ -30,7 +30,7 @@ class Places:
         """`text` with each of the directories in it as "{name}"."""
         if not self._directories:
             return text
-        return re.sub(self._pattern, lambda found: f"{{{found.lastgroup}}}", text)
+        return re.sub(self._pattern, lambda match: f"{{{match.lastgroup}}}", text)
 
     def shorten_path(self, path: str) -> str:
         """A path below one of the directories as "{name}/rest"; other paths unchanged."""

@@ -89,8 +89,8 @@ def workspaces(project: Path, cwd: Path | None = None) -> list[Workspace]:
     bases: dict[Path, str] = {}
     for base, how in _candidates(project, cwd or Path.cwd()):
         bases.setdefault(base, how)
-    found = [Workspace(base, find_topdir(base), read_version(base) or "", how) for base, how in bases.items()]
-    return [item for item in found if item.number >= OLDEST]
+    known = [Workspace(base, find_topdir(base), read_version(base) or "", how) for base, how in bases.items()]
+    return [item for item in known if item.number >= OLDEST]
 
 
 _INIT_HERE: Final = "run `west init -l . && west update` here, or set ZEPHYR_BASE"

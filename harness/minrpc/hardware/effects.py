@@ -57,8 +57,8 @@ def by_effect(effects: Iterable[tuple[str, int]], full: int) -> Mapping[str, int
 
     full: all bits, which the first effect has.
     """
-    found: dict[str, int] = {}
+    masks: dict[str, int] = {}
     for name, mask in effects:
-        found = {known: bits & ~mask for known, bits in found.items()}
-        found[name] = found.get(name, 0) | mask & full
-    return {name: bits for name, bits in found.items() if bits}
+        masks = {known: bits & ~mask for known, bits in masks.items()}
+        masks[name] = masks.get(name, 0) | mask & full
+    return {name: bits for name, bits in masks.items() if bits}

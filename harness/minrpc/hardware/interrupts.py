@@ -118,13 +118,13 @@ class Interruptions:
         self._rooms = code, session.array(starts), session.array(counted)
 
     def _places_of(self, line: str) -> Sequence[int]:
-        found = [place for place, text in self._texts.items() if text and self._trap.line(place) == line]
-        if not found:
+        places = [place for place, text in self._texts.items() if text and self._trap.line(place) == line]
+        if not places:
             raise RegisterError(
                 f"{line} has no instruction of {self._function.library.name}",
                 next_step="name the line of a statement, as error messages do: ring.c:12",
             )
-        return found
+        return places
 
     def _bits(self, places: Iterable[int]) -> NDArray[np.uint8]:
         """A bit for each piece of the code, as the trap's code reads it."""

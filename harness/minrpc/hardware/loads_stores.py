@@ -78,35 +78,35 @@ def decode_thumb(code: bytes, pc: int) -> Decoded:
     import capstone
 
     decoder = decoder_of("thumb")
-    found = next(iter(decoder.disasm(code, pc, 1)), None)
-    name = (decoder.insn_name(found.id) or "") if found is not None else ""
+    insn = next(iter(decoder.disasm(code, pc, 1)), None)
+    name = (decoder.insn_name(insn.id) or "") if insn is not None else ""
     match = _THUMB.fullmatch(name)
-    if found is None or match is None:
-        raise _unknown(code, pc, found)
+    if insn is None or match is None:
+        raise _unknown(code, pc, insn)
     registers = [
-        decoder.reg_name(item.reg) or "" for item in found.operands if item.type == capstone.CS_OP_REG
+        decoder.reg_name(item.reg) or "" for item in insn.operands if item.type == capstone.CS_OP_REG
     ]
-    memory = [item for item in found.operands if item.type == capstone.arm.ARM_OP_MEM]
-    text = f"{found.mnemonic} {found.op_str}"
+    memory = [item for item in insn.operands if item.type == capstone.arm.ARM_OP_MEM]
+    text = f"{insn.mnemonic} {insn.op_str}"
     kind = match["kind"]
     if not memory:
-        return _multiple(text, found, registers, kind, down=bool(match["before"]))
+        return _multiple(text, insn, registers, kind, down=bool(match["before"]))
     place = memory[0]
     store = kind.startswith("st")
     result = registers.pop(0) if match["exclusive"] and store and len(registers) > 1 else None
-    steps = [item.imm for item in found.operands if item.type == capstone.CS_OP_IMM]
-    step = (steps[0] if found.post_index else place.mem.disp) if found.writeback else 0
+    steps = [item.imm for item in insn.operands if item.type == capstone.CS_OP_IMM]
+    step = (steps[0] if insn.post_index else place.mem.disp) if insn.writeback else 0
     size = 4 if match["width"] == "d" else _SIZES[match["width"]]
     return Decoded(
         text,
-        found.size,
+        insn.size,
         store,
         bool(match["signed"]),
         tuple(_words(registers, size)),
         decoder.reg_name(place.mem.base) or "",
         decoder.reg_name(place.mem.index) if place.mem.index else None,
         1 << place.shift.value,
-        0 if found.post_index else place.mem.disp,
+        0 if insn.post_index else place.mem.disp,
         step,
         result,
         bool(match["exclusive"]) and not store,
@@ -125,15 +125,15 @@ def _words(registers: list[str], size: int) -> Iterator[Transfer]:
             at += size
 
 
-def _multiple(text: str, found: capstone.CsInsn, registers: list[str], kind: str, *, down: bool) -> Decoded:
+def _multiple(text: str, insn: capstone.CsInsn, registers: list[str], kind: str, *, down: bool) -> Decoded:
     if kind in ("pop", "push"):
         registers, down = ["sp", *registers], kind == "push"
     transfers = tuple(_words(registers[1:], 4))
     total = 4 * len(transfers)
-    step = (-total if down else total) if found.writeback or kind in ("pop", "push") else 0
+    step = (-total if down else total) if insn.writeback or kind in ("pop", "push") else 0
     offset = -total if down else 0
-    stores = kind in ("stm", "push") or found.mnemonic.startswith("vst")
-    return Decoded(text, found.size, stores, False, transfers, registers[0], offset=offset, step=step)
+    stores = kind in ("stm", "push") or insn.mnemonic.startswith("vst")
+    return Decoded(text, insn.size, stores, False, transfers, registers[0], offset=offset, step=step)
 
 
 def exclusive_store(code: bytes, start: int, instruction_set: str) -> list[int]:
@@ -172,17 +172,17 @@ def decode_riscv(code: bytes, pc: int, instruction_set: str) -> Decoded:
     import capstone
 
     decoder = decoder_of(instruction_set)
-    found = next(iter(decoder.disasm(code, pc, 1)), None)
-    match = _RISCV.fullmatch(found.mnemonic) if found is not None else None
-    if found is None or match is None:
-        raise _unknown(code, pc, found)
+    insn = next(iter(decoder.disasm(code, pc, 1)), None)
+    match = _RISCV.fullmatch(insn.mnemonic) if insn is not None else None
+    if insn is None or match is None:
+        raise _unknown(code, pc, insn)
     registers = [
-        decoder.reg_name(item.reg) or "" for item in found.operands if item.type == capstone.CS_OP_REG
+        decoder.reg_name(item.reg) or "" for item in insn.operands if item.type == capstone.CS_OP_REG
     ]
     result = registers.pop(0) if match["exclusive"] == "sc" else None
     return Decoded(
-        f"{found.mnemonic} {found.op_str}",
-        found.size,
+        f"{insn.mnemonic} {insn.op_str}",
+        insn.size,
         match["kind"] == "s" or result is not None,
         not match["unsigned"] and not match["float"],
         (Transfer(registers[0], 0, _SIZES[match["width"]]),),
@@ -213,8 +213,8 @@ def decoder_of(instruction_set: str) -> capstone.Cs:
     return decoder
 
 
-def _unknown(code: bytes, pc: int, found: capstone.CsInsn | None) -> RegisterError:
-    text = f"{found.mnemonic} {found.op_str}" if found is not None else code.hex(" ")
+def _unknown(code: bytes, pc: int, insn: capstone.CsInsn | None) -> RegisterError:
+    text = f"{insn.mnemonic} {insn.op_str}" if insn is not None else code.hex(" ")
     return RegisterError(
         f"the instruction at 0x{pc:x} ({text}) accesses a register, and can't be answered",
         next_step="access the register by a plain load or store",

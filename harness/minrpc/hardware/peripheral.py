@@ -47,18 +47,18 @@ def registers(
     address that overlaps, AttributeError for an unknown type, peripheral or register.
     """
     library = library_of(lib)
-    found = _described(lib, address, type, svd)
+    described = _described(lib, address, type, svd)
     if model is not None:
-        found.use(model)
+        described.use(model)
     trap = trap_of(library.session)
-    trap.add(found, library)
+    trap.add(described, library)
     try:
-        yield found
+        yield described
     except BaseException:
         with suppress(HarnessError, ValueError):  # The device may have ended, by this very error.
-            trap.remove(found)
+            trap.remove(described)
         raise
-    trap.remove(found)
+    trap.remove(described)
 
 
 def _described(lib: CFunctions, address: int | str, type: str | None, svd: str | Path | None) -> Registers:

@@ -155,12 +155,12 @@ class Register:
         return following
 
     def _field(self, name: str) -> Field:
-        found = self.effects.fields.get(text_name(name, "field"))
-        if found is None:
+        declared = self.effects.fields.get(text_name(name, "field"))
+        if declared is None:
             near = did_you_mean(name, self.effects.fields)
             hint = f"{near}?" if near else f"it has {listed(self.effects.fields, 12)}"
             raise AttributeError(f"{self.name} has no field {name!r}; {hint}")
-        return found
+        return declared
 
     def __getitem__(self, name: str) -> int:
         """The value of the field `name`. Raises AttributeError."""
@@ -212,12 +212,12 @@ class Registers:
 
     def __getitem__(self, name: str) -> Register:
         """The register `name`. Raises AttributeError."""
-        found = self._registers.get(text_name(name, "register"))
-        if found is None:
+        register = self._registers.get(text_name(name, "register"))
+        if register is None:
             near = did_you_mean(name, self._registers)
             hint = f"{near}?" if near else f"it has {listed(list(self._registers), 12)}"
             raise AttributeError(f"{self.name} has no register {name!r}; {hint}")
-        return found
+        return register
 
     def __getattr__(self, name: str) -> Register:
         if name.startswith("_"):
@@ -334,10 +334,10 @@ class Registers:
                 next_step=f"its registers: {listed(list(self._registers), 12)}",
             )
         # Registers at one address: the one of this width, then the one with a function.
-        found = min(
+        nearest = min(
             allowed, key=lambda at: (at.size != size, at.offset != offset, not at.answers(kind), -at.size)
         )
-        return found, 8 * (offset - found.offset)
+        return nearest, 8 * (offset - nearest.offset)
 
     def __repr__(self) -> str:
         return f"<registers {self.name} at 0x{self.base:x}: {len(self.accesses)} accesses>"

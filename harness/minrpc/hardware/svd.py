@@ -74,7 +74,7 @@ def _device(path: str, _: int) -> Element:
             next_step="pip install 'minrpc-harness[svd]'",
         ) from error
     text = _NO_SPACE.sub(b">\n", Path(path).read_bytes())
-    text = _BITS.sub(lambda found: b">%d<" % int(found[1].lower().replace(b"x", b"0"), 2), text)
+    text = _BITS.sub(lambda match: b">%d<" % int(match[1].lower().replace(b"x", b"0"), 2), text)
     try:
         device: Element = reader.SvdParser().convert(BytesIO(text))["device"]
     except (AttributeError, reader.derive.DerivedFromError) as error:
@@ -95,15 +95,15 @@ def _peripheral(device: Element, path: str | Path, which: int | str) -> Register
         hint = f"{near}?" if near else f"it has {listed(known, 12)}"
         raise AttributeError(f"{path} has no peripheral {wanted}; {hint}")
     base, element = known[names[0]]
-    found = list(_registers(element.get("registers", {}), _Properties().of(device).of(element), "", 0))
-    size = max((item.offset + item.size for item, _ in found), default=0)
+    registers = list(_registers(element.get("registers", {}), _Properties().of(device).of(element), "", 0))
+    size = max((item.offset + item.size for item, _ in registers), default=0)
     memory = bytearray(size)
     # The first register that can be read tells the first value of all at its address.
-    last_first = found[::-1]
+    last_first = registers[::-1]
     for item, reset in sorted(last_first, key=lambda pair: pair[0].effects.readable):
         item.memory = memory
         item.value = reset & ((1 << 8 * item.size) - 1)
-    return Registers(names[0], base, {item.name: item for item, _ in found}, size)
+    return Registers(names[0], base, {item.name: item for item, _ in registers}, size)
 
 
 def _registers(

@@ -224,8 +224,8 @@ class Trap:
         known = self._lines.get(pc)
         if known is None:
             program = next((item for place, item in reversed(self._programs) if pc in place), self._firmware)
-            found = program.line_at(pc)
-            known = f"{found.file.rpartition('/')[2]}:{found.number}" if found is not None else ""
+            line = program.line_at(pc)
+            known = f"{line.file.rpartition('/')[2]}:{line.number}" if line is not None else ""
             self._lines[pc] = known
         return known
 
@@ -248,16 +248,16 @@ class Trap:
 
     def content(self, address: int, size: int) -> bytes | None:
         """See `MemoryOnHost`: of registers, without an access, as while Python answers C makes none."""
-        found = self._around(address, size)
-        return bytes(found.content[address - found.base :][:size]) if found is not None else None
+        region = self._around(address, size)
+        return bytes(region.content[address - region.base :][:size]) if region is not None else None
 
     def overwrite(self, address: int, data: bytes) -> bool:
         """See `MemoryOnHost`: of registers, without an access."""
-        found = self._around(address, len(data))
-        if found is not None:
-            at = address - found.base
-            found.content[at : at + len(data)] = data
-        return found is not None
+        region = self._around(address, len(data))
+        if region is not None:
+            at = address - region.base
+            region.content[at : at + len(data)] = data
+        return region is not None
 
     def _around(self, address: int, size: int) -> Registers | None:
         """The peripheral that these bytes belong to. Raises RegisterError if some of them do only."""

@@ -61,16 +61,16 @@ def _decode(code: bytes, pc: int) -> _Access:
     """The access of the instruction at the start of `code`. Raises RegisterError for more than 8 bytes."""
     import capstone
 
-    found = next(iter(decoder_of("x86_64").disasm(code, pc, 1)), None)
-    memory = [item for item in found.operands if item.type == capstone.x86.X86_OP_MEM] if found else []
-    if len(memory) != 1 or found is None or memory[0].size > 8 or found.prefix[0] in (0xF2, 0xF3):
-        text = f"{found.mnemonic} {found.op_str}" if found is not None else code.hex(" ")
+    insn = next(iter(decoder_of("x86_64").disasm(code, pc, 1)), None)
+    memory = [item for item in insn.operands if item.type == capstone.x86.X86_OP_MEM] if insn else []
+    if len(memory) != 1 or insn is None or memory[0].size > 8 or insn.prefix[0] in (0xF2, 0xF3):
+        text = f"{insn.mnemonic} {insn.op_str}" if insn is not None else code.hex(" ")
         raise RegisterError(
             f"the instruction at 0x{pc:x} ({text}) accesses a register, and can't be answered",
             next_step="access the register by a plain load or store",
         )
-    size, access, name = memory[0].size, memory[0].access, found.mnemonic.removeprefix("lock ")
-    if name in _READS_AND_WRITES and memory[0] is found.operands[0]:
+    size, access, name = memory[0].size, memory[0].access, insn.mnemonic.removeprefix("lock ")
+    if name in _READS_AND_WRITES and memory[0] is insn.operands[0]:
         return _Access(size, *_READS_AND_WRITES[name])
     if name.startswith("cmpxchg"):
         return _Access(size, reads=True, writes=False, if_equal=True)

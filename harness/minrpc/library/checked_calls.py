@@ -53,11 +53,11 @@ def checked(
     return result
 
 
-def _error(function: str, found: Found, *further: str) -> AccessError:
+def _error(function: str, finding: Found, *further: str) -> AccessError:
     return AccessError(
-        f"{function} {found.text}",
+        f"{function} {finding.text}",
         stage=f"call {function}",
-        details=(*found.details, *further),
+        details=(*finding.details, *further),
     )
 
 

@@ -254,16 +254,16 @@ def _outermost(blocks: Sequence[Block], function: str) -> list[Block]:
 
 
 def _damage(
-    function: str, before: Block | None, behind: Block | None, found: bytes, expected: bytes
+    function: str, before: Block | None, behind: Block | None, actual: bytes, expected: bytes
 ) -> GuardError:
-    changed = _changed(found, expected)
+    changed = _changed(actual, expected)
     first, last = changed[0], changed[-1]
-    if before is not None and (behind is None or first <= len(found) - 1 - last):
+    if before is not None and (behind is None or first <= len(actual) - 1 - last):
         count, gap, place, block = last + 1, first, "behind", before
     else:
         assert behind is not None
-        count, gap, place, block = len(found) - first, len(found) - 1 - last, "before", behind
-    least = "at least " if count == len(found) else ""
+        count, gap, place, block = len(actual) - first, len(actual) - 1 - last, "before", behind
+    least = "at least " if count == len(actual) else ""
     if gap >= GUARD:  # Nearer bytes may have been written with the guard's own values.
         count, place = count - gap, f"{_bytes_text(gap)} {place}"
     return GuardError(
@@ -271,9 +271,9 @@ def _damage(
     )
 
 
-def _changed(found: bytes | bytearray, expected: bytes | bytearray) -> list[int]:
+def _changed(actual: bytes | bytearray, expected: bytes | bytearray) -> list[int]:
     """The offsets of the bytes that differ."""
-    return [i for i, (one, other) in enumerate(zip(found, expected, strict=True)) if one != other]
+    return [i for i, (one, other) in enumerate(zip(actual, expected, strict=True)) if one != other]
 
 
 def _bytes_text(count: int) -> str:

@@ -61,17 +61,17 @@ class FrameLayout:
             frame[begin:end] = args[index].tobytes()
         return frame
 
-    def is_whole(self, sent: bytearray, found: bytes) -> bool:
+    def is_whole(self, sent: bytearray, returned: bytes) -> bool:
         """True if guards and constants came back unchanged."""
-        kept = bytearray(found)
+        kept = bytearray(returned)
         for _, begin, end in self.returned:
             kept[begin:end] = sent[begin:end]
         return kept == sent
 
-    def hand_back(self, sent: bytearray, found: bytes, args: Sequence[Any]) -> None:
+    def hand_back(self, sent: bytearray, returned: bytes, args: Sequence[Any]) -> None:
         """Write the bytes that C changed into the arrays."""
         for index, begin, end in self.returned:
-            take_back(args[index], found[begin:end], sent[begin:end])
+            take_back(args[index], returned[begin:end], sent[begin:end])
 
     def arguments(self, args: Sequence[Any], base: int) -> list[Argument]:
         """The thunk's arguments for a frame at `base`."""

@@ -497,18 +497,18 @@ def _load(storage: Storage, member: Field, base: int) -> Any:  # noqa: ANN401 - 
     return number_from(member.type, storage.data[at : at + size_of(stripped)])
 
 
-def shown_target(found: object, pointer: Pointer) -> object:
+def shown_target(value: object, pointer: Pointer) -> object:
     """The target of a pointer as a user sees it: also an array's rest, or a struct within another one."""
-    if not isinstance(found, Within):
-        return found
-    owner, target = found.owner, strip(pointer.target)
+    if not isinstance(value, Within):
+        return value
+    owner, target = value.owner, strip(pointer.target)
     if isinstance(owner, np.ndarray):
-        return owner.reshape(-1)[found.offset // owner.itemsize :]
+        return owner.reshape(-1)[value.offset // owner.itemsize :]
     if isinstance(owner, StructValue) and isinstance(target, RecordType):
         storage, begin = storage_of(owner)
-        if target.complete and found.offset + target.size <= record_of(owner).size:
-            return StructValue(target, storage, begin + found.offset)
-    return found
+        if target.complete and value.offset + target.size <= record_of(owner).size:
+            return StructValue(target, storage, begin + value.offset)
+    return value
 
 
 def _load_array(storage: Storage, element: CType, count: int, at: int) -> Any:  # noqa: ANN401 - numpy or structs

@@ -219,13 +219,13 @@ def qemu(name: str) -> Requirement:
     return _at_least(requirement, OLDEST_QEMU, requirement.command)
 
 
-def _at_least(found: Requirement, oldest: tuple[int, int], command: str, why: str = "") -> Requirement:
+def _at_least(requirement: Requirement, oldest: tuple[int, int], command: str, why: str = "") -> Requirement:
     """`found`, unless its version is older than `oldest`."""
-    number = re.search(r"version (\d+)\.(\d+)", found.found)
+    number = re.search(r"version (\d+)\.(\d+)", requirement.found)
     if number and (int(number[1]), int(number[2])) < oldest:
         problem = f"{number[0]} is older than {_dotted(oldest)}{why}"
-        return Requirement(found.name, problem=problem, command=command)
-    return found
+        return Requirement(requirement.name, problem=problem, command=command)
+    return requirement
 
 
 def _dotted(version: tuple[int, int]) -> str:

@@ -110,31 +110,31 @@ def _loaded(base: RunRecord, run: RunRecord) -> Iterator[Growth]:
                 yield Growth(platform, name, sum(old.values()), sum(sizes.values()), (old, sizes))
 
 
-def shown(found: Differences) -> list[Table]:
+def shown(differences: Differences) -> list[Table]:
     """The tables of differences; none without differences."""
-    tables = [_tests(found), _builds(found), _times(found), _counters(found), _sizes(found)]
+    tables = (part(differences) for part in (_tests, _builds, _times, _counters, _sizes))
     return [table for table in tables if table.rows]
 
 
-def folded(found: Differences) -> list[Table]:
+def folded(differences: Differences) -> list[Table]:
     """Symbols that grew or shrank: a table for each region."""
-    return [table for size in found.comparison.sizes if (table := _symbols(size)).rows]
+    return [table for size in differences.comparison.sizes if (table := _symbols(size)).rows]
 
 
-def _tests(found: Differences) -> Table:
+def _tests(differences: Differences) -> Table:
     rows = [
         [change.head.test, change.base or "-", change.head.outcome, why(change.head.text)]
-        for change in found.tests
+        for change in differences.tests
     ]
     return Table("Tests with another outcome", ["test", "base", "now", "why"], rows)
 
 
-def _builds(found: Differences) -> Table:
-    rows = [list(asdict(change).values()) for change in found.comparison.builds]
+def _builds(differences: Differences) -> Table:
+    rows = [list(asdict(change).values()) for change in differences.comparison.builds]
     return Table("Built differently", ["code", "base", "now"], rows)
 
 
-def _times(found: Differences) -> Table:
+def _times(differences: Differences) -> Table:
     rows = [
         [
             change.call.removesuffix("()"),
@@ -144,13 +144,13 @@ def _times(found: Differences) -> Table:
             value_text(change.head),
             difference_text(change),
         ]
-        for change in found.comparison.changes
+        for change in differences.comparison.changes
         if change.verdict != "same"
     ]
     return Table("Times", ["call", "platform", "verdict", "base", "now", "change"], rows, (3, 4, 5))
 
 
-def _counters(found: Differences) -> Table:
+def _counters(differences: Differences) -> Table:
     rows = [
         [
             change.call.removesuffix("()"),
@@ -160,7 +160,7 @@ def _counters(found: Differences) -> Table:
             count(counter.head),
             counter_text(counter),
         ]
-        for change in found.comparison.changes
+        for change in differences.comparison.changes
         for counter in change.counters
     ]
     return Table(
@@ -168,10 +168,10 @@ def _counters(found: Differences) -> Table:
     )
 
 
-def _sizes(found: Differences) -> Table:
+def _sizes(differences: Differences) -> Table:
     rows = [
         [size.platform, size.region, f"{size.base:,}", f"{size.head:,}", f"{size.grown:+,}"]
-        for size in found.comparison.sizes
+        for size in differences.comparison.sizes
         if size.grown
     ]
     return Table("Bytes", ["platform", "of", "base", "now", "change"], rows, (2, 3, 4))

@@ -128,5 +128,5 @@ def _microseconds(record: TimingRecord) -> float:
     return item.clock.seconds(item.typical_ticks) * 1e6
 
 
-def _text(found: object) -> str:
-    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+def _text(value: object) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"

@@ -61,7 +61,7 @@ def _history(records: Sequence[TimingRecord]) -> History:
     return History(records, "s", [item.clock.seconds(item.typical_ticks) for item in measured])
 
 
-def history_table(found: Sequence[History]) -> Table:
+def history_table(histories: Sequence[History]) -> Table:
     """A row for each call: its number of runs, the first and the last with their commits, and the change."""
     rows = [
         [
@@ -71,14 +71,14 @@ def history_table(found: Sequence[History]) -> Table:
             *(f"{item.text(item.values[end])} {item.records[end].commit}".strip() for end in (0, -1)),
             percent(item.values[-1] / item.values[0] - 1) if item.values[0] else "",
         ]
-        for item in found
+        for item in histories
     ]
     return Table("History", ["call", "platform", "runs", "first", "last", "change"], rows, range(2, 6))
 
 
-def history_lines(found: Sequence[History]) -> str:
+def history_lines(histories: Sequence[History]) -> str:
     """The lines, as SVG: from the smallest value at the bottom to the largest at the top."""
-    return f"<figure>{''.join(map(_line, found))}<figcaption></figcaption></figure>"
+    return f"<figure>{''.join(map(_line, histories))}<figcaption></figcaption></figure>"
 
 
 def _line(item: History) -> str:

@@ -104,14 +104,14 @@ def _sections(run: RunRecord) -> Iterator[tuple[str, str]]:
         yield "Versions", "".join(map(_folded, stated))
 
 
-def _changed(found: Differences) -> str:
+def _changed(differences: Differences) -> str:
     """Differences from the base: a table for each kind of difference, the rows beyond the first folded."""
-    sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in found.sentences())
+    sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in differences.sentences())
     body = ""
-    for table in shown(found):
+    for table in shown(differences):
         few, rest = tables.split(table, _FAILURES)
         body += f"<h3>{escape(table.title)}</h3>{_table(few)}" + (_folded(rest) if rest.rows else "")
-    return sentences + body + "".join(map(_folded, folded(found)))
+    return sentences + body + "".join(map(_folded, folded(differences)))
 
 
 def _profile(profile: CallProfile) -> str:

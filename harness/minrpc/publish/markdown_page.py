@@ -51,15 +51,15 @@ def _parts(run: RunRecord, base: RunRecord | None) -> Iterator[str]:
     yield from (_folded(item) for item in _looked_up(run) if item.rows)
 
 
-def _changed(found: Differences) -> Iterator[str]:
+def _changed(differences: Differences) -> Iterator[str]:
     """Differences from the base; the rows beyond the first are folded."""
-    yield "\n\n".join(["#### Changes", *found.sentences()])
-    for item in shown(found):
+    yield "\n\n".join(["#### Changes", *differences.sentences()])
+    for item in shown(differences):
         few, rest = tables.split(item, _FAILURES)
         yield f"**{few.title}**\n\n{_shown(few)}"
         if rest.rows:
             yield _folded(rest)
-    yield from map(_folded, folded(found))
+    yield from map(_folded, folded(differences))
 
 
 def _whole(failures: Table) -> Iterator[str]:

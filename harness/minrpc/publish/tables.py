@@ -218,8 +218,8 @@ def outcomes(run: RunRecord) -> Iterator[Table]:
             yield _without_empty(_tested(f"{len(tests)} {title}", tests))
 
 
-def _tested(title: str, found: Sequence[Tested]) -> Table:
-    rows = [[item.test, item.platform, f"{item.took_s:.2f}", why(item.text)] for item in found]
+def _tested(title: str, tests: Sequence[Tested]) -> Table:
+    rows = [[item.test, item.platform, f"{item.took_s:.2f}", why(item.text)] for item in tests]
     return Table(title, ["test", "platform", "seconds", "why"], rows, (2,))
 
 

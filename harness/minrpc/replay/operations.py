@@ -80,24 +80,24 @@ _SHIFTS: Final = {"lsl": 1, "lsr": -1, "asr": -1}
 _BITS: Final = re.compile(r"(and|orr|bic|eor|bfi|bfc|ubfx|sbfx|orn)")
 
 
-def _thumb(decoder: capstone.Cs, found: capstone.CsInsn) -> Operation:
+def _thumb(decoder: capstone.Cs, insn: capstone.CsInsn) -> Operation:
     import capstone
 
-    name = (decoder.insn_name(found.id) or found.mnemonic).lower()
+    name = (decoder.insn_name(insn.id) or insn.mnemonic).lower()
     always = (capstone.arm.ARM_CC_INVALID, capstone.arm.ARM_CC_AL)
     is_branch = name in _BRANCHES
-    depends = found.cc not in always
+    depends = insn.cc not in always
     if name.startswith(_MEMORY):
-        return _thumb_memory(decoder, found, name)._replace(conditional=depends)
-    read, written = (_plain([decoder.reg_name(item) for item in regs]) for regs in found.regs_access())
+        return _thumb_memory(decoder, insn, name)._replace(conditional=depends)
+    read, written = (_plain([decoder.reg_name(item) for item in regs]) for regs in insn.regs_access())
     if is_branch:
         calls = name in ("bl", "blx")
-        return Operation(found.address, Kind.BRANCH, (), read, by_flags=depends, calls=calls)
-    operation = _thumb_data(decoder, found, name, found.operands)
+        return Operation(insn.address, Kind.BRANCH, (), read, by_flags=depends, calls=calls)
+    operation = _thumb_data(decoder, insn, name, insn.operands)
     if operation is None:
         kind = Kind.BITS if _BITS.match(name) else Kind.OTHER
-        operation = Operation(found.address, kind, written, read)
-    flags, by_flags = bool(found.update_flags), name.startswith("it")
+        operation = Operation(insn.address, kind, written, read)
+    flags, by_flags = bool(insn.update_flags), name.startswith("it")
     return operation._replace(conditional=depends, flags=flags, by_flags=by_flags)
 
 
@@ -106,14 +106,14 @@ def _plain(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _thumb_data(
-    decoder: capstone.Cs, found: capstone.CsInsn, name: str, operands: Sequence[capstone.arm.ArmOp]
+    decoder: capstone.Cs, insn: capstone.CsInsn, name: str, operands: Sequence[capstone.arm.ArmOp]
 ) -> Operation | None:
     """A move, sum, difference or shift; None for other operations."""
     import capstone
 
     if len(operands) < 2 or operands[0].type != capstone.arm.ARM_OP_REG:
         return None
-    at, last = found.address, operands[-1]
+    at, last = insn.address, operands[-1]
     to = (decoder.reg_name(operands[0].reg),)
     first = decoder.reg_name(operands[1].reg) if operands[1].type == capstone.arm.ARM_OP_REG else to[0]
     is_number, shift = last.type == capstone.arm.ARM_OP_IMM, _shift_of(last)
@@ -153,39 +153,37 @@ def _shift_of(operand: capstone.arm.ArmOp) -> int | None:
     return None if factor is None else factor * int(operand.shift.value)
 
 
-def _thumb_memory(decoder: capstone.Cs, found: capstone.CsInsn, name: str) -> Operation:
+def _thumb_memory(decoder: capstone.Cs, insn: capstone.CsInsn, name: str) -> Operation:
     import capstone
 
     is_store = name.startswith(("str", "stm", "push", "vstr", "vpush", "vstm"))
     kind = Kind.STORE if is_store else Kind.LOAD
-    registers = [
-        decoder.reg_name(item.reg) for item in found.operands if item.type == capstone.arm.ARM_OP_REG
-    ]
+    registers = [decoder.reg_name(item.reg) for item in insn.operands if item.type == capstone.arm.ARM_OP_REG]
     if name in ("push", "pop", "vpush", "vpop"):
         size = sum(8 if item.startswith("d") else 4 for item in registers)
         down = -size if is_store else 0
-        return Operation(found.address, kind, tuple(registers), (SP,), down, -size if is_store else size)
+        return Operation(insn.address, kind, tuple(registers), (SP,), down, -size if is_store else size)
     if name.startswith(("ldm", "stm", "vldm", "vstm")):
         base, *registers = registers
         size = sum(8 if item.startswith("d") else 4 for item in registers)
         down = -size if "db" in name else 0
-        back = (-size if "db" in name else size) if found.writeback else 0
-        return Operation(found.address, kind, tuple(registers), (base,), down, back)
-    memory = next((item for item in found.operands if item.type == capstone.arm.ARM_OP_MEM), None)
+        back = (-size if "db" in name else size) if insn.writeback else 0
+        return Operation(insn.address, kind, tuple(registers), (base,), down, back)
+    memory = next((item for item in insn.operands if item.type == capstone.arm.ARM_OP_MEM), None)
     if memory is None:
-        return Operation(found.address, Kind.OTHER, tuple(registers))
+        return Operation(insn.address, Kind.OTHER, tuple(registers))
     place = memory.mem
     base = decoder.reg_name(place.base)
     sources = (base, decoder.reg_name(place.index)) if place.index else (base,)
     if name.startswith(("strex",)):
         registers = registers[1:]
-    literal = (found.address & ~3) + 4 + place.disp if base == "pc" and not place.index else 0
+    literal = (insn.address & ~3) + 4 + place.disp if base == "pc" and not place.index else 0
     shift = memory.shift.value if memory.shift.type == capstone.arm.ARM_SFT_LSL else 0
-    post = next((item.imm for item in found.operands if item.type == capstone.arm.ARM_OP_IMM), 0)
-    back = (post or place.disp) if found.writeback else 0
-    distance = 0 if found.writeback and post else place.disp
+    post = next((item.imm for item in insn.operands if item.type == capstone.arm.ARM_OP_IMM), 0)
+    back = (post or place.disp) if insn.writeback else 0
+    distance = 0 if insn.writeback and post else place.disp
     return Operation(
-        found.address, kind, tuple(registers), sources, distance, back, literal=literal, shift=shift
+        insn.address, kind, tuple(registers), sources, distance, back, literal=literal, shift=shift
     )
 
 
@@ -195,24 +193,24 @@ _RISCV_BRANCHES: Final = re.compile(r"b(?:eq|ne|lt|ge|gt|le)(?:u|z)?")
 _RISCV_BITS: Final = re.compile(r"and|or|xor|andi|ori|xori|not")
 
 
-def _riscv(decoder: capstone.Cs, found: capstone.CsInsn) -> Operation:
+def _riscv(decoder: capstone.Cs, insn: capstone.CsInsn) -> Operation:
     import capstone
 
-    name = found.mnemonic.removeprefix("c.")
-    registers = [decoder.reg_name(item.reg) for item in found.operands if item.type == capstone.CS_OP_REG]
-    numbers = [item.imm for item in found.operands if item.type == capstone.CS_OP_IMM]
-    at, compressed = found.address, found.mnemonic.startswith("c.")
-    if _LOADS.fullmatch(found.mnemonic) or _STORES.fullmatch(found.mnemonic):
-        place = next((item.mem for item in found.operands if item.type == capstone.riscv.RISCV_OP_MEM), None)
+    name = insn.mnemonic.removeprefix("c.")
+    registers = [decoder.reg_name(item.reg) for item in insn.operands if item.type == capstone.CS_OP_REG]
+    numbers = [item.imm for item in insn.operands if item.type == capstone.CS_OP_IMM]
+    at, compressed = insn.address, insn.mnemonic.startswith("c.")
+    if _LOADS.fullmatch(insn.mnemonic) or _STORES.fullmatch(insn.mnemonic):
+        place = next((item.mem for item in insn.operands if item.type == capstone.riscv.RISCV_OP_MEM), None)
         # Compressed ones have their base among the registers, or none.
         base = decoder.reg_name(place.base) if place is not None else [*registers, SP][1]
         distance = place.disp if place is not None else (numbers or [0])[0]
-        kind = Kind.LOAD if _LOADS.fullmatch(found.mnemonic) else Kind.STORE
+        kind = Kind.LOAD if _LOADS.fullmatch(insn.mnemonic) else Kind.STORE
         return Operation(at, kind, tuple(registers[:1]), (base,), distance)
     if _RISCV_BRANCHES.fullmatch(name):
         return Operation(at, Kind.BRANCH, (), tuple(registers))
     if name in ("jal", "jalr", "j", "jr", "ret"):
-        calls = found.mnemonic in ("c.jal", "c.jalr") or (
+        calls = insn.mnemonic in ("c.jal", "c.jalr") or (
             name in ("jal", "jalr") and registers[:1] != ["zero"]
         )
         return Operation(at, Kind.BRANCH, (), (), calls=calls)

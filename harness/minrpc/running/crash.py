@@ -114,18 +114,18 @@ def explain(words: LastWords, image: Image, firmware: Firmware | None, called: s
     return Explanation(f"{cause}, in {where}" if where else cause, callers, own)
 
 
-def _turned_off(words: LastWords, image: Image, found: Backtrace) -> str:
+def _turned_off(words: LastWords, image: Image, backtrace: Backtrace) -> str:
     """The register by which a function has turned off something that the device's own code needs; "" if its
     own code has not failed so."""
     if words.values.get("control", 0) & _UNPRIVILEGED:
         return "left the privileged mode (nPRIV in CONTROL), and the device's own code needs it"
-    if found.function is None or found.address is None:
+    if backtrace.function is None or backtrace.address is None:
         return ""
-    if not found.own_code and not _NOT_THE_USERS.match(found.function.name):
+    if not backtrace.own_code and not _NOT_THE_USERS.match(backtrace.function.name):
         return ""
     if words.cause in _TURNED_OFF:
         return _TURNED_OFF[words.cause]
-    no_float = words.values.get("mcause") == _ILLEGAL and is_riscv_float(image.bytes_at(found.address, 4))
+    no_float = words.values.get("mcause") == _ILLEGAL and is_riscv_float(image.bytes_at(backtrace.address, 4))
     return "turned off the FPU in mstatus.FS, and the device's own code needs it" if no_float else ""
 
 
@@ -151,26 +151,27 @@ def _has_wrong_stack_pointer(words: LastWords, image: Image) -> bool:
 
 
 def _wrong_stack_pointer(
-    value: str, image: Image, found: Backtrace, users: Sequence[str], firmware: Firmware | None, called: str
+    at: str, image: Image, backtrace: Backtrace, users: Sequence[str], firmware: Firmware | None, called: str
 ) -> Explanation:
-    """Explains a stack pointer that points to no stack. value: behind the cause; "" if not known."""
-    name = found.function.name if found.function is not None else ""
-    where = _where(image, found, firmware) if name else ""
+    """Explains a stack pointer that points to no stack. at: behind the cause; "" if not known."""
+    name = backtrace.function.name if backtrace.function is not None else ""
+    where = _where(image, backtrace, firmware) if name else ""
     if name == _LONGJMP or _NOT_THE_USERS.match(name):
         where = users[0] if users else ""
     if not where and called:
         where = f"{called}, or in a function that it called"
     place = f", in {where}" if where else ""
     callers = (f"called by {line}" for line in users if line != where)
-    return Explanation(f"the stack pointer is wrong{value}{place}", (_WRONG_STACK_POINTER, *callers))
+    return Explanation(f"the stack pointer is wrong{at}{place}", (_WRONG_STACK_POINTER, *callers))
 
 
-def _lost_return(words: LastWords, image: Image, found: Backtrace, pc: int | None) -> str | None:
+def _lost_return(words: LastWords, image: Image, backtrace: Backtrace, pc: int | None) -> str | None:
     """The place to which a function with an overwritten return address went; None for another kind of
     crash."""
     if pc is None or "fatal: stack" in words.text:
         return None
-    if found.function is not None and _THUNK.fullmatch(found.function.name) and found.address is not None:
+    through_thunk = backtrace.function is not None and _THUNK.fullmatch(backtrace.function.name)
+    if through_thunk and backtrace.address is not None:
         return "with registers of its caller changed"
     if not _has_no_code(image, pc):
         returns = image.machine in _X86 and image.bytes_at(pc, 1) == _X86_RETURN
@@ -178,18 +179,18 @@ def _lost_return(words: LastWords, image: Image, found: Backtrace, pc: int | Non
     if "SIG" in words.text and words.address != pc:
         # The place is in a library of this machine: the image does not have its code.
         return None
-    return None if found.by_pointer else f"to 0x{pc:x}, where no code is"
+    return None if backtrace.by_pointer else f"to 0x{pc:x}, where no code is"
 
 
 def _returned_nowhere(
-    to: str, image: Image, found: Backtrace, users: Sequence[str], called: str
+    to: str, image: Image, backtrace: Backtrace, users: Sequence[str], called: str
 ) -> Explanation:
     """Explains a write past an array on the stack, which changed the caller's registers or the return
     address there."""
-    inner = found.function
+    inner = backtrace.function
     name = called if inner is None or _NOT_THE_USERS.match(inner.name) else _name(inner)
     subject = name or "the function that was called"
-    or_callee = "" if found.address is not None and name != called else ", or a function that it called,"
+    or_callee = "" if backtrace.address is not None and name != called else ", or a function that it called,"
     protected = image.machine == "EM_X86_64" or any(
         symbol.name == "__stack_chk_fail" for symbol in image.program.elf.symbols
     )
@@ -224,9 +225,9 @@ def hang(
     return [f"it was in {_where(image, backtrace, firmware)}", *(f"called by {line}" for line in users)]
 
 
-def _users(image: Image, found: Backtrace, firmware: Firmware | None) -> list[str]:
+def _users(image: Image, backtrace: Backtrace, firmware: Firmware | None) -> list[str]:
     """The places of the user's calling functions; a recursive function is listed once."""
-    lines = dict.fromkeys(_shown_place(image, address - 1, firmware) for address in found.callers)
+    lines = dict.fromkeys(_shown_place(image, address - 1, firmware) for address in backtrace.callers)
     return [line for line in lines if not _NOT_THE_USERS.match(line)]
 
 
@@ -302,10 +303,10 @@ def _what_is_at(address: int, image: Image) -> str:
     return "the firmware's code and constants" if "flash" in inside else "no memory there"
 
 
-def _where(image: Image, found: Backtrace, firmware: Firmware | None) -> str:
-    if found.address is not None:
-        return _shown_place(image, found.address, firmware)
-    return _name(found.function) if found.function is not None else ""
+def _where(image: Image, backtrace: Backtrace, firmware: Firmware | None) -> str:
+    if backtrace.address is not None:
+        return _shown_place(image, backtrace.address, firmware)
+    return _name(backtrace.function) if backtrace.function is not None else ""
 
 
 def _name(function: CodeRange) -> str:

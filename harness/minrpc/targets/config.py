@@ -173,11 +173,11 @@ def _with_own(
 
 def _files(user_toml: str | Path | None) -> list[Path]:
     config_home = user_directory("XDG_CONFIG_HOME", ".config")
-    found = [path for path in (config_home / "minrpc" / "platforms.toml",) if path.is_file()]
+    files = [path for path in (config_home / "minrpc" / "platforms.toml",) if path.is_file()]
     if user_toml is not None:
-        return [*found, Path(user_toml)]
+        return [*files, Path(user_toml)]
     nearest = find_project_file(Path.cwd())
-    return [*found, nearest] if nearest else found
+    return [*files, nearest] if nearest else files
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -118,8 +118,8 @@ def runner_of(product: str) -> str:
 
 def _probe_of(product: str) -> tuple[str, str]:
     """The runner, and OpenOCD's command."""
-    found = (probe for probe in _PROBES if re.match(probe[0], product, re.I))
-    return next(found, ("", "", ""))[1:]
+    probes = (probe for probe in _PROBES if re.match(probe[0], product, re.I))
+    return next(probes, ("", "", ""))[1:]
 
 
 def load_hardware_map(path: Path) -> tuple[HardwareBoard, ...]:
@@ -134,12 +134,12 @@ def load_hardware_map(path: Path) -> tuple[HardwareBoard, ...]:
 
 def boards_for(boards: tuple[HardwareBoard, ...], *names: str) -> tuple[HardwareBoard, ...]:
     """The boards that can be one of the platforms `names`. Raises ConfigurationError when there are none."""
-    found = tuple(board for board in boards if board.is_a(*names))
-    if not found:
+    fitting = tuple(board for board in boards if board.is_a(*names))
+    if not fitting:
         kinds = dict.fromkeys(name for board in boards for name in board.platforms)
         step = did_you_mean(names[0], kinds) or f"it has {', '.join(kinds) or 'no connected board'}"
         raise ConfigurationError(f"the hardware map has no {names[0]}", next_step=step)
-    return found
+    return fitting
 
 
 def _is_connected(where: str, entry: Mapping[str, Any]) -> bool:

@@ -161,7 +161,7 @@ def load_limits(user_toml: Path | None = None) -> tuple[Limit, ...]:
     path = user_toml or find_project_file(Path.cwd())
     if path is None:
         return ()
-    found = read_toml(path)
-    libraries = found.get("libraries", {})
+    content = read_toml(path)
+    libraries = content.get("libraries", {})
     known = libraries if isinstance(libraries, Mapping) else {}
-    return limits_of(found.get("limits", {}), load_platforms(user_toml), str(path), known)
+    return limits_of(content.get("limits", {}), load_platforms(user_toml), str(path), known)

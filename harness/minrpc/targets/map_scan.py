@@ -111,15 +111,15 @@ def _places(
         if entry.get("serial_pty") or "://" in serial:
             continue
         here = [port for port in ports if _is_named(port, serial)]
-        found = [port for port in here if _may_be(port, entry)] or _by_ids(entry, ports)
-        if not found and not here and os.path.exists(serial):
+        fitting = [port for port in here if _may_be(port, entry)] or _by_ids(entry, ports)
+        if not fitting and not here and os.path.exists(serial):
             continue  # A port without USB, or a link of `minrpc serve`.
-        taken |= {_device(port) for port in found}
-        if len(found) > 1:
-            several[tuple(found)].append(number)
+        taken |= {_device(port) for port in fitting}
+        if len(fitting) > 1:
+            several[tuple(fitting)].append(number)
             continue
-        changes[number] = _change(serial, found[0] if found else None)
-        if here and not found:
+        changes[number] = _change(serial, fitting[0] if fitting else None)
+        if here and not fitting:
             about = f"{here[0].product} {here[0].serial_number}"
             notes.append(f"{entry.get('id')} is not connected: at {serial} is {about} now")
     for among, numbers in several.items():
@@ -160,10 +160,10 @@ def _may_be(port: ListPortInfo, entry: Mapping[str, Any]) -> bool:
 def _by_ids(entry: Mapping[str, Any], ports: Sequence[ListPortInfo]) -> list[ListPortInfo]:
     """The ports of the entry's board, of its interface and product if these decide."""
     interface = interface_in(str(entry.get("serial") or ""))
-    found = [port for port in ports if port.serial_number in _ids(entry)]
+    fitting = [port for port in ports if port.serial_number in _ids(entry)]
     if interface:
-        found = [port for port in found if interface_of(port) in (interface, "")]
-    return [port for port in found if port.product == entry.get("product")] or found
+        fitting = [port for port in fitting if interface_of(port) in (interface, "")]
+    return [port for port in fitting if port.product == entry.get("product")] or fitting
 
 
 def _written(

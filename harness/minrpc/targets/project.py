@@ -65,9 +65,9 @@ def paths_of(key: str, patterns: Sequence[str], directory: Path, where: str) -> 
 def _paths(key: str, pattern: str, directory: Path, where: str) -> Iterator[str]:
     """The files, or the directories, that `pattern` names; each must be there."""
     wanted = utf8(directory) / Path(pattern).expanduser()
-    found = sorted(glob.glob(str(wanted), recursive=True)) if glob.has_magic(pattern) else [str(wanted)]
+    matches = sorted(glob.glob(str(wanted), recursive=True)) if glob.has_magic(pattern) else [str(wanted)]
     right = [
-        path for path in found if (Path(path).is_dir() if key == "include_dirs" else Path(path).is_file())
+        path for path in matches if (Path(path).is_dir() if key == "include_dirs" else Path(path).is_file())
     ]
     kind = "directory" if key == "include_dirs" else "file"
     if not right:

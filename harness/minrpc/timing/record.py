@@ -250,9 +250,9 @@ def parse(text: str, *others: str) -> list[TimingRecord]:
     return from_content(parse_document(text, COMMAND, *others))
 
 
-def from_content(found: Mapping[str, Any]) -> list[TimingRecord]:
+def from_content(content: Mapping[str, Any]) -> list[TimingRecord]:
     """The records of a `content`. Raises ValueError with the key if it is damaged."""
-    read = decoded(_Content, found)
+    read = decoded(_Content, content)
     return [TimingRecord._of(entry, read.symbol_bytes) for entry in read.timings]
 
 

@@ -52,15 +52,15 @@ def choose(wanted: str, ports: Sequence[ListPortInfo]) -> str:
     return _only([port for port in ports if matches(port, wanted)], ports, wanted)
 
 
-def _only(found: Sequence[ListPortInfo], ports: Sequence[ListPortInfo], wanted: str) -> str:
-    if not found:
+def _only(matching: Sequence[ListPortInfo], ports: Sequence[ListPortInfo], wanted: str) -> str:
+    if not matching:
         there = ", ".join(_describe(port) for port in ports) or "none"
         message = f"no serial port matches {wanted!r}"
         raise PortGoneError(message, stage="find board", details=[f"there: {there}"])
-    if len(found) > 1:
-        message = f"{len(found)} serial ports match {wanted!r}"
-        raise AmbiguousBoardError(message, candidates=[_describe(port) for port in found])
-    return str(found[0].device)
+    if len(matching) > 1:
+        message = f"{len(matching)} serial ports match {wanted!r}"
+        raise AmbiguousBoardError(message, candidates=[_describe(port) for port in matching])
+    return str(matching[0].device)
 
 
 def matches(port: ListPortInfo, wanted: str) -> bool:
