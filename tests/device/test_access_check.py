@@ -135,7 +135,7 @@ def test_the_first_fault_is_told_with_a_crash_and_the_next_session_is_judged(che
     assert lib.sum_of(X, 6) == 16
     with pytest.raises(AccessError, match="past the end of x"):
         lib.sum_of(X, 7)
-    checked.relayout(arena=16384)
+    checked.relayout(arena=32768)
     lib = loaded(checked)
     assert lib.in_heap(10, 9) is not None
     with pytest.raises(AccessError, match="past the end of x"):

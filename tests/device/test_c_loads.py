@@ -23,9 +23,9 @@ from minrpc import (
     start,
 )
 from minrpc.firmware.cache import objects_home
-from minrpc.library import Sources, load
+from minrpc.library import Sources, load as load_sources, program_facts
 
-from tests.device.conftest import Amount
+from tests.device.conftest import Amount, Load
 
 SOURCE = """\
 static int held[N % 7 + 1];
@@ -49,6 +49,30 @@ void hang(void)
 }
 """
 DEATHS = ("crash", "hang")
+
+
+def test_data_shares_no_page_of_an_emulator_with_code(
+    device: Device, firmware: Firmware | None, load: Load, tmp_path: Path
+) -> None:
+    """A store to a page of code takes QEMU up to 50 times as long."""
+    (tmp_path / "data.c").write_text(
+        "int held = 5; int zeroed[3]; int next(int n) { zeroed[n] = ++held; return held; }"
+    )
+    (tmp_path / "code.c").write_text("int twice(int n) { return 2 * n; }")
+    page = 1 if firmware is None else program_facts(firmware.elf).code_page
+    if page == 1:
+        pytest.skip("code and data may share pages here")
+    libraries = [load(tmp_path / f"{name}.c") for name in ("data", "code", "data")]
+    code = [
+        range(library.image.base // page, -(-(library.image.base + library.image.constant_size) // page))
+        for library in libraries
+    ]
+    arrays = [device.array(np.zeros(8, np.int8)) for _ in range(4)]
+    data = [library.image.symbols[name] for library in libraries[::2] for name in ("held", "zeroed")]
+    for address in (*data, *(array.address for array in arrays)):
+        assert not any(address // page in pages for pages in code), hex(address)
+    assert [library["next"](1) for library in libraries[::2]] == [6, 6]
+    assert libraries[0].device_bytes == libraries[0].image.size - libraries[0].image.gap
 
 
 @pytest.mark.slow
@@ -134,7 +158,7 @@ def loads_of_a_session(running: RunningDevice, source: Path, first: int, count: 
     with open_device(running) as device:
         used = device.info().arena_used
         for number in range(first, first + count):
-            with load(device, Sources.of(source, defines={"N": number % 100})) as library:
+            with load_sources(device, Sources.of(source, defines={"N": number % 100})) as library:
                 seen.append(number - number % 100 + library["number"]())
         gc.collect()
         assert device.info().arena_used == used
@@ -144,7 +168,7 @@ def loads_of_a_session(running: RunningDevice, source: Path, first: int, count: 
 def spoil(running: RunningDevice, source: Path, function: str) -> None:
     """Call a function that never returns: the error names it."""
     with open_device(running) as device:
-        library: LoadedLibrary = load(device, Sources.of(source, defines={"N": 0}))
+        library: LoadedLibrary = load_sources(device, Sources.of(source, defines={"N": 0}))
         device.call_timeout_s = 0.5 if function == "hang" else device.call_timeout_s
         with pytest.raises(DeadlineError if function == "hang" else HarnessError) as caught:
             library[function]()

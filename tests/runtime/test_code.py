@@ -258,6 +258,18 @@ def test_a_port_may_have_memory_of_its_own_for_code(host: Host, loader: Loader) 
     assert host.blocks("code") == host.blocks() == 0
 
 
+def test_code_begins_an_emulators_page_while_one_is_free(host: Host, loader: Loader) -> None:
+    memory = -(-host.door.aligned(33 * 1024) // 1024) * 1024
+    for pages, aligned in ((32, 31), (31, 0)):
+        host.config.code, host.config.code_size, host.config.code_page = memory, pages * 1024, 1024
+        host.reboot()
+        blocks = [loader.alloc(600) for _ in range(32)]
+        assert sum(block % 1024 == 0 for block in blocks) >= aligned
+        assert {block % 1024 == 0 for block in blocks[:aligned]} <= {True}
+        assert {block % 64 for block in blocks} == {0}
+        assert blocks[aligned] % 1024
+
+
 def test_handles_of_what_is_gone_are_not_given_out_again_soon(host: Host) -> None:
     """Handles go round after 2^18 objects; a handle in use is left out."""
     kept, first = host.evaluator("tick"), host.evaluator("tick")

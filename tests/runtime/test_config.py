@@ -125,6 +125,7 @@ def test_a_wrong_field_is_refused(small: Host) -> None:
         ({"arena_size": 0}, "arena"),
         *[({"read_only": place}, "read_only") for place in (0, -15)],
         ({"code": buffer}, "code"),
+        ({"code_page": 96}, "code_page"),
         *[({"build_id_size": size}, "build_id") for size in (BUILD_ID_MAX + 1, 1)],
     ]:
         assert is_wrong(small, copied(small, small.config, "minrpc_config", **fields), name), fields

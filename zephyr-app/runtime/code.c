@@ -37,8 +37,15 @@ bool minrpc_code_alloc(struct minrpc_call *call)
 {
 	uint32_t size = minrpc_size((uint64_t)call->args.values[0].v_int64);
 	struct minrpc_arena *arena = minrpc_code_arena(call->server);
-	void *block = minrpc_arena_alloc(arena, size, ALIGNMENT, MINRPC_ARENA_CODE);
+	uint32_t page = call->server->config->code_page;
+	void *block = NULL;
 
+	if (page > ALIGNMENT && arena->size / 32U >= page) {
+		block = minrpc_arena_alloc(arena, size, page, MINRPC_ARENA_CODE);
+	}
+	if (block == NULL) {
+		block = minrpc_arena_alloc(arena, size, ALIGNMENT, MINRPC_ARENA_CODE);
+	}
 	return block == NULL ? minrpc_fail_memory(call->server, arena, size)
 			     : minrpc_return_handle(call, kTVMOpaqueHandle, (uintptr_t)block);
 }

@@ -70,6 +70,9 @@ static const char *wrong_field(const struct minrpc_config *config)
 	if (config->code != NULL && !is_buffer(config->code, config->code_size)) {
 		return "code";
 	}
+	if ((config->code_page & (config->code_page - 1U)) != 0U) {
+		return "code_page";
+	}
 #endif
 	if (config->build_id_size > MINRPC_BUILD_ID_MAX ||
 	    (config->build_id_size != 0U && config->build_id == NULL)) {

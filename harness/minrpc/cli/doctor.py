@@ -8,6 +8,7 @@ import platform as machine
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
@@ -83,6 +84,7 @@ def _cache_text() -> str:
     return f"firmware is kept in {kept} {hint}"
 
 
+@cache
 def _cache_bytes() -> int:
     return sum(entry.bytes for entry in entries())
 

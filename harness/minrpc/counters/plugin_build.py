@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.errors import BuildError, MissingError, QemuMissingError, ToolchainMissingError
-from minrpc.firmware.cache import bound, cache_home, filled, locked, mark_used, writable
+from minrpc.firmware.cache import bound_at_times, cache_home, filled, locked, mark_used, writable
 from minrpc.host.process import ask_tool
 
 SOURCE: Final = Path(__file__).with_name("tcg_plugin.c")
@@ -85,7 +85,7 @@ def _built(source: Path, api: int) -> Path:
             if not (directory / _LIBRARY).is_file():
                 with filled(directory) as partial:
                     _compile(compiler, source, api, partial / _LIBRARY)
-                bound(keep=[directory])
+                bound_at_times(keep=[directory])
     mark_used(directory)
     return directory / _LIBRARY
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from minrpc.errors import BuildError
 from minrpc.firmware import store
 from minrpc.firmware.build_tree import BuildAttempt, BuildTree
-from minrpc.firmware.cache import bound, cache_home, in_the_cache, locked, mark_used
+from minrpc.firmware.cache import bound_at_times, cache_home, in_the_cache, locked, mark_used
 from minrpc.firmware.firmware import Firmware
 from minrpc.firmware.identity import hash_of
 from minrpc.firmware.recipes import BUILD_DIR, Recipe, files_in, outcome_of, recipe_for
@@ -128,7 +128,7 @@ def _kept(platform: Platform, recipe: Recipe, tree: BuildTree, ended: BuildAttem
 
     stored = store.keep(recipe, ended.content, ended.look, fill)
     mark_used(work)
-    bound(keep=(stored.directory, work))
+    bound_at_times(keep=(stored.directory, work))
     return stored
 
 

@@ -13,9 +13,9 @@
     symbols/NAME/    a firmware's symbols, for the linker
     toolchain/       links that a compiler needs
 
-Each build bounds the cache: entries unused for 30 days are deleted, then the least recently used until the
-rest is within 4 GiB (or MINRPC_CACHE_SIZE: "500M", "10G"). Entries used within an hour stay. `minrpc cache`
-shows and cleans it; all of it can be deleted at any time when no build runs.
+Builds bound the cache, at most every ten minutes: entries unused for 30 days are deleted, then the least
+recently used until the rest is within 4 GiB (or MINRPC_CACHE_SIZE: "500M", "10G"). Entries used within an
+hour stay. `minrpc cache` shows and cleans it; all of it can be deleted at any time when no build runs.
 
 A read-only cache serves its firmware; new objects, symbols and plugins are in a directory of the process.
 """
@@ -52,6 +52,9 @@ _KINDS: Final = ("firmware", "work", "plugin", "rtl", "objects", "symbols")
 _KEEP_S: Final = 30 * 24 * 3600.0
 _YOUNG_S: Final = 3600.0
 _SCRATCH_S: Final = 24 * 3600.0
+# Looking at every file of a full cache takes seconds.
+_BOUND_S: Final = 600.0
+_BOUNDED: Final = ".bounded"
 # Noting every use would write to the disk at each lookup.
 _NEWS_S: Final = 600.0
 _own_objects: Final[ContextVar[Path | None]] = ContextVar("_own_objects", default=None)
@@ -267,6 +270,14 @@ def size_text(size: int) -> str:
             return f"{number:.3g} {unit}"
         number /= 1024
     return f"{number:.3g} GiB"
+
+
+def bound_at_times(keep: Sequence[Path]) -> None:
+    """Bound the cache after a build, as `bound` does, unless another build of the last ten minutes did."""
+    bounded = cache_home() / _BOUNDED
+    if os.access(cache_home(), os.W_OK) and not 0 <= time.time() - _used(bounded) < _BOUND_S:
+        bounded.touch()
+        bound(keep)
 
 
 def bound(keep: Sequence[Path] = ()) -> list[Entry]:

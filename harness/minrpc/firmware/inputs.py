@@ -85,10 +85,10 @@ def inputs_of(
     # A virtual environment's programs: each checkout has its own.
     programs = (f"{sys.prefix}/bin/",) if sys.prefix != sys.base_prefix else ()
 
-    def counting(found: Iterable[str]) -> frozenset[str]:
-        paths = {os.path.normpath(os.path.join(build_dir, path)) for path in found}
+    def counting(paths: Iterable[str]) -> frozenset[str]:
+        absolute = {os.path.normpath(os.path.join(build_dir, path)) for path in paths}
         return frozenset(
-            path for path in paths if not path.startswith((*places, *programs)) and _counts(path)
+            path for path in absolute if not path.startswith((*places, *programs)) and _counts(path)
         )
 
     files = counting([*_configured_from(build_dir), *_ninja_inputs(build_dir), *headers])
@@ -119,9 +119,11 @@ def inputs_of_compilation(command: Sequence[str], work: Path, told: str) -> Inpu
     """
     said = notes.notes_of(command, told)
 
-    def existing(found: Iterable[str]) -> frozenset[str]:
-        paths = {os.path.join(work, path) for path in found}
-        return frozenset(path for path in paths if not path.startswith(f"{work}/") and os.path.isfile(path))
+    def existing(paths: Iterable[str]) -> frozenset[str]:
+        absolute = {os.path.join(work, path) for path in paths}
+        return frozenset(
+            path for path in absolute if not path.startswith(f"{work}/") and os.path.isfile(path)
+        )
 
     rules = [work / name for name in (notes.PREPROCESSED, notes.ASSEMBLED)]
     files = existing(path for rule in rules if rule.is_file() for path in notes.files_of_rule(_text(rule)))

@@ -82,7 +82,7 @@ def decode_thumb(code: bytes, pc: int) -> Decoded:
     name = (decoder.insn_name(insn.id) or "") if insn is not None else ""
     match = _THUMB.fullmatch(name)
     if insn is None or match is None:
-        raise _unknown(code, pc, insn)
+        raise undecoded(code, pc, insn)
     registers = [
         decoder.reg_name(item.reg) or "" for item in insn.operands if item.type == capstone.CS_OP_REG
     ]
@@ -175,7 +175,7 @@ def decode_riscv(code: bytes, pc: int, instruction_set: str) -> Decoded:
     insn = next(iter(decoder.disasm(code, pc, 1)), None)
     match = _RISCV.fullmatch(insn.mnemonic) if insn is not None else None
     if insn is None or match is None:
-        raise _unknown(code, pc, insn)
+        raise undecoded(code, pc, insn)
     registers = [
         decoder.reg_name(item.reg) or "" for item in insn.operands if item.type == capstone.CS_OP_REG
     ]
@@ -213,7 +213,8 @@ def decoder_of(instruction_set: str) -> capstone.Cs:
     return decoder
 
 
-def _unknown(code: bytes, pc: int, insn: capstone.CsInsn | None) -> RegisterError:
+def undecoded(code: bytes, pc: int, insn: capstone.CsInsn | None) -> RegisterError:
+    """The error for an access of this instruction, which can't be answered."""
     text = f"{insn.mnemonic} {insn.op_str}" if insn is not None else code.hex(" ")
     return RegisterError(
         f"the instruction at 0x{pc:x} ({text}) accesses a register, and can't be answered",

@@ -8,8 +8,7 @@ from functools import lru_cache
 from typing import ClassVar, Final, NamedTuple
 
 from minrpc.client.conversation import Conversation
-from minrpc.errors import RegisterError
-from minrpc.hardware.loads_stores import decoder_of
+from minrpc.hardware.loads_stores import decoder_of, undecoded
 from minrpc.hardware.trap_interface import Answer, Bus
 
 _QUESTION: Final = struct.Struct("<4Q16s")
@@ -64,11 +63,7 @@ def _decode(code: bytes, pc: int) -> _Access:
     insn = next(iter(decoder_of("x86_64").disasm(code, pc, 1)), None)
     memory = [item for item in insn.operands if item.type == capstone.x86.X86_OP_MEM] if insn else []
     if len(memory) != 1 or insn is None or memory[0].size > 8 or insn.prefix[0] in (0xF2, 0xF3):
-        text = f"{insn.mnemonic} {insn.op_str}" if insn is not None else code.hex(" ")
-        raise RegisterError(
-            f"the instruction at 0x{pc:x} ({text}) accesses a register, and can't be answered",
-            next_step="access the register by a plain load or store",
-        )
+        raise undecoded(code, pc, insn)
     size, access, name = memory[0].size, memory[0].access, insn.mnemonic.removeprefix("lock ")
     if name in _READS_AND_WRITES and memory[0] is insn.operands[0]:
         return _Access(size, *_READS_AND_WRITES[name])

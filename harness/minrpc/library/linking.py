@@ -54,6 +54,12 @@ SECTIONS
 		minrpc_constructors = .;
 		KEEP(*(SORT_BY_INIT_PRIORITY(.init_array.*) .init_array .ctors .ctors.*))
 		minrpc_constructors_end = .;
+	}} :memory
+	minrpc_code_end = .;
+	/* In an emulator, a store to a page that has code takes far longer. */
+	. = ALIGN({page});
+	minrpc_data = .;
+	.loaded_data : {{
 		KEEP(*({kept}))
 		*({data})
 		*(.got .got.* .igot .igot.* .toc .relro* .ldata*)
@@ -131,7 +137,8 @@ _UNDEFINED: Final = re.compile(r"undefined reference to [`'\"](?P<name>[^'\"]+)[
 class LinkedImage:
     """A linked image, ready to load.
 
-    base: its address. data: its bytes. size: in bytes, with the zeroed memory after `data`.
+    base: its address. data: its bytes. size: in bytes, with the zeroed memory after `data`. gap: bytes of it
+        that keep code and data apart.
     registry: offset of the table of its packed functions. constant_size: bytes of code and constants, which
         come first.
     symbols: addresses; functions' as C function pointers.
@@ -143,6 +150,7 @@ class LinkedImage:
     base: int
     data: bytes
     size: int
+    gap: int
     registry: int
     constant_size: int
     symbols: Mapping[str, int]
@@ -162,10 +170,12 @@ def link(
     base: int,
     further: Mapping[str, int] | None = None,
     taken: Sequence[range] = (),
+    page: int = 1,
 ) -> LinkedImage:
     """Link for the address `base`. further: addresses of symbols that the firmware's ELF lacks.
 
     taken: what other libraries have of the threads' room: offsets from the thread pointer.
+    page: bytes of the pages that code and data do not share.
 
     Raises UndefinedSymbolsError, LinkerError with the linker's messages.
     """
@@ -179,6 +189,7 @@ def link(
             script = _SCRIPT.format(
                 base=base,
                 alignment=ALIGNMENT,
+                page=page,
                 firmware_thread_locals=""
                 if firmwares is None
                 else _FIRMWARE_THREAD_LOCALS.format(address=firmwares),
@@ -390,7 +401,8 @@ def _image(file: Elf, base: int) -> LinkedImage:
     registry = symbols[REGISTRY] - base
     constants = symbols["minrpc_constants_end"] - base
     whole = max(size, len(content))
-    return LinkedImage(base, bytes(content), whole, registry, constants, symbols, sizes, file.content)
+    gap = symbols["minrpc_data"] - symbols["minrpc_code_end"]
+    return LinkedImage(base, bytes(content), whole, gap, registry, constants, symbols, sizes, file.content)
 
 
 def firmware_symbols(toolset: Toolset) -> Path:

@@ -106,8 +106,8 @@ class LoadedLibrary(CLibrary):
 
     @property
     def device_bytes(self) -> int:
-        """Its size in the device's memory, in bytes."""
-        return self.image.size
+        """Its size in the device's memory, in bytes, without the gap that an emulator's pages make."""
+        return self.image.size - self.image.gap
 
     def stack_bound(self, name: str) -> int | None:
         """Computed from GCC's call graph; see `CLibrary`."""
@@ -198,7 +198,7 @@ class LoadedLibrary(CLibrary):
 
     def __repr__(self) -> str:
         names = listed(list(self._declared), 12)
-        return f"<{self.name}, {self.image.size:,} bytes at 0x{self.image.base:x}: {names}>"
+        return f"<{self.name}, {self.device_bytes:,} bytes at 0x{self.image.base:x}: {names}>"
 
 
 def _sizes_with_statics(image: LinkedImage, compiled: Compiled) -> Mapping[str, int]:

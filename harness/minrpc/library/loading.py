@@ -405,24 +405,33 @@ def _placed(rpc: RpcClient, session: Session, compiled: Compiled, toolset: Tools
     """Allocate a block on the device and link the image for its address.
 
     The size is known after linking, the address after allocation. So the image is first linked for the last
-    block's address, which is nearly always right.
+    block's address, which is nearly always right. Where the device has no room for an emulator's whole pages,
+    the image has no gap between code and data.
     """
-    linker = _Linker(session, toolset)
     base = _expected_base(toolset.elf)
+    linker = _Linker(session, toolset, _page_at(toolset.elf, base))
     loaded = rpc.facts.loaded
     taken = tuple(own for base, own in rpc.facts.thread_locals.items() if own and base in loaded)
     image = linker.link(compiled, base, taken)
     for _ in range(_ROUNDS):
-        given = _allocate(rpc, compiled.name, image.size)
+        try:
+            given = _allocate(rpc, compiled.name, image.size)
+        except DeviceMemoryError:
+            if not image.gap:
+                raise
+            linker.page = 1
+            image = linker.link(compiled, image.base, taken)
+            continue
         if given == image.base:
             _last_base[toolset.elf] = given
             return image
+        linker.page = min(linker.page, _page_at(toolset.elf, given))
         try:
             moved = linker.link(compiled, given, taken)
         except HarnessError:
             _free(rpc, given)
             raise
-        if moved.size <= image.size:
+        if moved.size <= image.size and moved.gap == image.gap:
             _last_base[toolset.elf] = given
             return moved
         _free(rpc, given)
@@ -437,7 +446,15 @@ def _expected_base(elf: Path) -> int:
     if known is not None:
         return known
     end = max((segment.address + segment.size for segment in read_program(elf).elf.segments), default=0)
-    return -(-end // ALIGNMENT) * ALIGNMENT
+    alignment = max(ALIGNMENT, program_facts(elf).code_page)
+    return -(-end // alignment) * alignment
+
+
+def _page_at(elf: Path, base: int) -> int:
+    """Bytes of the pages that code at this address shares with no data. A device without room for whole pages
+    gives a block that begins none."""
+    page = program_facts(elf).code_page
+    return 1 if base % page else page
 
 
 def likely_base(toolset: Toolset) -> int | None:
@@ -447,21 +464,22 @@ def likely_base(toolset: Toolset) -> int | None:
 
 def link_ahead(compiled: Compiled, toolset: Toolset, base: int) -> LinkedImage:
     """Link without a device, for instance in another process, for `remember`. Raises LinkError."""
-    return link(compiled, toolset, base)
+    return link(compiled, toolset, base, page=_page_at(toolset.elf, base))
 
 
 def remember(compiled: Compiled, toolset: Toolset, image: LinkedImage) -> None:
     """Caches an image linked in advance; used if the device allocates a block at its address."""
-    _keep(_Key(compiled.key, toolset.elf, image.base, ()), _Linked(image))
+    _keep(_Key(compiled.key, toolset.elf, image.base, (), _page_at(toolset.elf, image.base)), _Linked(image))
 
 
 class _Key(NamedTuple):
-    """taken: what other libraries have of the threads' room."""
+    """taken: what other libraries have of the threads' room. page: as `link` takes it."""
 
     compiled: str
     elf: Path
     base: int
     taken: tuple[range, ...]
+    page: int
 
 
 class _Linked(NamedTuple):
@@ -493,14 +511,18 @@ def forget() -> None:
 
 
 class _Linker:
-    """Links, and asks the device for addresses that the firmware's ELF lacks: of shared libraries."""
+    """Links, and asks the device for addresses that the firmware's ELF lacks: of shared libraries.
 
-    def __init__(self, session: Session, toolset: Toolset) -> None:
+    page: bytes of the pages that code and data do not share.
+    """
+
+    def __init__(self, session: Session, toolset: Toolset, page: int = 1) -> None:
+        self.page = page
         self._session = session
         self._toolset = toolset
 
     def link(self, compiled: Compiled, base: int, taken: tuple[range, ...] = ()) -> LinkedImage:
-        key = _Key(compiled.key, self._toolset.elf, base, taken)
+        key = _Key(compiled.key, self._toolset.elf, base, taken, self.page)
         linked = _images.get(key)
         if linked is None or self.addresses(linked.far) != linked.far:
             linked = self._linked(compiled, base, taken)
@@ -511,7 +533,7 @@ class _Linker:
         far: dict[str, int] = {}
         while True:
             try:
-                return _Linked(link(compiled, self._toolset, base, far, taken), far)
+                return _Linked(link(compiled, self._toolset, base, far, taken, self.page), far)
             except UndefinedSymbolsError as error:
                 addresses = self.addresses(error.names)
                 if not addresses or not addresses.keys().isdisjoint(far):

@@ -29,6 +29,7 @@ _EXAMPLE: Final = "operators/operators.c"
 _THREAD_LOCALS: Final = "__tls_base"
 # Room for those of loaded code in each thread, which Zephyr's port has on a RISC-V.
 _THREAD_ROOM: Final = "minrpc_thread_room"
+_CODE_PAGE: Final = "minrpc_code_page"
 
 _WITH_VALUE: Final = frozenset({"-o", "-c", "-MF", "-MT", "-MQ"})
 _PLACES: Final = ("-I", "-isystem", "-imacros", "-include", "-iquote", "-idirafter")
@@ -154,6 +155,7 @@ class ProgramFacts:
     thread_locals: address of its thread-local variables, as picolibc's linker script names it; None if it has
         none, or each thread of an operating system has its own.
     thread_room: of each thread's variables, those that are for loaded code: offsets from the thread pointer.
+    code_page: bytes of an emulator's page, which loaded code and data do not share; 1: they may.
     """
 
     machine: str
@@ -161,6 +163,7 @@ class ProgramFacts:
     dynamic: bool
     thread_locals: int | None = None
     thread_room: range = range(0)
+    code_page: int = 1
 
     @property
     def pointer_size(self) -> int:
@@ -190,7 +193,8 @@ def program_facts(elf: Path) -> ProgramFacts:
         if symbol.name == _THREAD_ROOM and symbol.kind == THREAD
     )
     dynamic = file.section(".dynamic") is not None
-    return ProgramFacts(file.machine, file.bits, dynamic, thread_locals, next(rooms, range(0)))
+    page = next((symbol.value for symbol in file.symbols if symbol.name == _CODE_PAGE), 0) or 1
+    return ProgramFacts(file.machine, file.bits, dynamic, thread_locals, next(rooms, range(0)), page)
 
 
 def toolset_of(firmware: Firmware) -> Toolset:

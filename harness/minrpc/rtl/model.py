@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.errors import BuildError, ConfigurationError, ToolchainMissingError
-from minrpc.firmware.cache import bound, cache_home, filled, locked, mark_used, writable
+from minrpc.firmware.cache import bound_at_times, cache_home, filled, locked, mark_used, writable
 from minrpc.host.process import ask_tool
 from minrpc.targets.rtl import Rtl
 
@@ -71,7 +71,7 @@ def model_of(rtl: Rtl, *, wave: bool = False) -> Path:
             if not (directory / _PROGRAM).is_file():
                 with filled(directory) as partial:
                     _build(rtl, root, flags, partial)
-                bound(keep=[directory])
+                bound_at_times(keep=[directory])
     mark_used(directory)
     return directory / _PROGRAM
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from minrpc import BuildError, ConfigurationError
 from minrpc.cli.board_table import Built, reason_of, table_text
-from minrpc.firmware import Workspace, firmware_root, workspaces
+from minrpc.firmware import Workspace
 from minrpc.firmware.board_entry import entry_text, overlay_text, uart_named
 from minrpc.firmware.zephyr_boards import Board, Uart, missing_module, resolved
 from minrpc.targets import load_platforms
@@ -67,14 +67,16 @@ def test_a_uart_that_there_is_not() -> None:
     assert caught.value.next_step == "it has uart0 (the console), uart1 (off)"
 
 
-@pytest.fixture(params=workspaces(firmware_root()), ids=lambda workspace: f"Zephyr {workspace.version}")
-def workspace(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+@pytest.fixture
+def workspace(
+    workspace: Workspace, listed_once: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Workspace:
     """Each installed Zephyr, and an empty working directory."""
-    found: Workspace = request.param
-    monkeypatch.setenv("ZEPHYR_BASE", str(found.base))
+    del listed_once
+    monkeypatch.setenv("ZEPHYR_BASE", str(workspace.base))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    return found
+    return workspace
 
 
 def test_the_entry_is_read_and_the_overlay_found(

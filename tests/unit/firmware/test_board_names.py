@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from minrpc import ConfigurationError, NoSuchBoardError
-from minrpc.firmware import Workspace, board_names, firmware_root, workspaces
-from minrpc.firmware.board_names import BoardTarget, ListedBoard, Roots, find_board, find_roots, list_boards
+from minrpc.firmware import Workspace, board_names
+from minrpc.firmware.board_names import BoardTarget, ListedBoard, Roots, find_board
 from minrpc.firmware.zephyr_boards import read_target
 
 ONE_SOC = ListedBoard(
@@ -108,12 +108,7 @@ def test_files_of_the_board_its_revision_and_its_extension(tmp_path: Path) -> No
     assert target.facts()["arch"] in ("riscv", "x86")
 
 
-@pytest.fixture(params=workspaces(firmware_root()), ids=lambda workspace: f"Zephyr {workspace.version}")
-def workspace(request: pytest.FixtureRequest) -> Workspace:
-    here: Workspace = request.param
-    return here
-
-
+@pytest.mark.usefixtures("listed_once")
 def test_a_former_name_leads_to_the_new(workspace: Workspace) -> None:
     former = re.search(
         r"set\((\w+)_DEPRECATED\s+([^\s)]+)", (workspace.base / "boards/deprecated.cmake").read_text()
@@ -122,6 +117,7 @@ def test_a_former_name_leads_to_the_new(workspace: Workspace) -> None:
     assert find_board(workspace, former[1]).identifier == find_board(workspace, former[2]).identifier
 
 
+@pytest.mark.usefixtures("listed_once")
 def test_a_name_that_is_nearly_right(workspace: Workspace) -> None:
     with pytest.raises(NoSuchBoardError, match="has no board 'qemu_x68'") as caught:
         find_board(workspace, "qemu_x68")
@@ -149,12 +145,8 @@ def test_a_board_of_ones_own(workspace: Workspace, tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.slow
-def test_every_target_of_the_tree_is_known(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    roots = find_roots(workspace)
-    boards = {board.name: board for board in list_boards(workspace, roots)}
-    monkeypatch.setattr(
-        board_names, "_listed", lambda workspace, roots, name: (boards[name],) if name in boards else ()
-    )
+@pytest.mark.usefixtures("listed_once")
+def test_every_target_of_the_tree_is_known(workspace: Workspace) -> None:
     files = (workspace.base / "boards").rglob("*.yaml")
     names = [
         name

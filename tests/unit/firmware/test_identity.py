@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given, strategies as st
 from minrpc import PLATFORMS, BuildError, ConfigurationError, Firmware, Target, build
 from minrpc.firmware import cache_home, store
-from minrpc.firmware.cache import Entry, bound, entries, limit, locked, remove
+from minrpc.firmware.cache import Entry, bound, bound_at_times, entries, limit, locked, remove
 from minrpc.firmware.environment import build_environment, counted, searched_from
 from minrpc.firmware.identity import Look
 from minrpc.firmware.inputs import Inputs, _configured_from
@@ -439,6 +439,19 @@ def test_what_was_not_used_for_long_is_removed(tmp_path: Path, monkeypatch: pyte
         directory.mkdir(parents=True)
         os.utime(directory, (time.time() - days * 86400,) * 2)
     assert [entry.path.name for entry in bound()] == ["old"]
+
+
+def test_builds_bound_the_cache_once_in_ten_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    now = time.time()
+    for since_s, left in ((None, False), (500, True), (700, False), (-3600, False)):
+        directory = cache_home() / "work" / "old"
+        directory.mkdir(parents=True, exist_ok=True)
+        os.utime(directory, (now - 31 * 86400,) * 2)
+        if since_s is not None:  # A clock that was set back is no reason to wait.
+            os.utime(cache_home() / ".bounded", (now - since_s,) * 2)
+        bound_at_times([])
+        assert directory.exists() == left, since_s
 
 
 def test_a_tree_in_which_is_built_is_not_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

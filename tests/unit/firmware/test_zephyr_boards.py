@@ -17,7 +17,7 @@ from minrpc import (
     ZephyrMissingError,
     build,
 )
-from minrpc.firmware import Workspace, firmware_root, workspaces
+from minrpc.firmware import Workspace
 from minrpc.firmware.board_names import BoardTarget, ListedBoard
 from minrpc.firmware.zephyr_boards import (
     Board,
@@ -48,6 +48,9 @@ BOARD = Board(
     smp=False,
 )
 ENTRY = Platform("acme", port="zephyr", starts="board", zephyr_board="acme/a1")
+
+
+pytestmark = pytest.mark.usefixtures("listed_once")
 
 
 @pytest.fixture(autouse=True)
@@ -153,12 +156,6 @@ def test_a_name_that_nothing_has() -> None:
     with pytest.raises(ConfigurationError, match="there is no platform 'posxi'") as caught:
         resolved(find_platform(Platforms(PLATFORMS), "posxi"))
     assert "did you mean posix" in caught.value.next_step
-
-
-@pytest.fixture(params=workspaces(firmware_root()), ids=lambda workspace: f"Zephyr {workspace.version}")
-def workspace(request: pytest.FixtureRequest) -> Workspace:
-    found: Workspace = request.param
-    return found
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from minrpc.library.code_guard import CodeGuard
 from minrpc.library.linking import LinkedImage
 
 IMAGE = LinkedImage(
-    0x100, b"codeconstdata", 16, 0, 9, {"f": 0x101, "table": 0x104}, {"f": 4, "table": 5}, b""
+    0x100, b"codeconstdata", 16, 0, 0, 9, {"f": 0x101, "table": 0x104}, {"f": 4, "table": 5}, b""
 )
 
 

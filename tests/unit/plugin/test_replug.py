@@ -34,9 +34,14 @@ TESTS = """
     def kept():
         return []
 
+    @pytest.fixture(scope="module")
+    def source(tmp_path_factory):
+        path = tmp_path_factory.mktemp("source") / "fir.c"
+        path.write_text(SOURCE)
+        return path
+
     @pytest.mark.parametrize("number", range(14))
-    def test_all(_between, cut, load, device, kept, tmp_path, number):
-        (tmp_path / "fir.c").write_text(SOURCE)
+    def test_all(_between, cut, load, device, kept, source, number):
 
         def fake(value):
             cut("fake", number)
@@ -46,7 +51,7 @@ TESTS = """
             with pytest.raises(minrpc.HarnessError, match="this device was closed"):
                 library.fir(1)
         cut("load", number)
-        library = load(tmp_path / "fir.c", fakes={"other": fake})
+        library = load(source, fakes={"other": fake})
         kept[:] = [library]
         cut("call", number)
         assert library.fir(number) == number + 1

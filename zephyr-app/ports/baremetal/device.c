@@ -221,6 +221,9 @@ static struct minrpc_config config = {
 	.send_size = sizeof(send_buffer),
 	.read_only = (const void *)(uintptr_t)(MACHINE_FLASH_BASE + NULL_BYTES),
 	.read_only_size = MACHINE_FLASH_SIZE - NULL_BYTES,
+#if MINRPC_CODE_LOADING
+	.code_page = MACHINE_CODE_PAGE,
+#endif
 #if MINRPC_COUNTERS
 	.counters = processor_counters,
 #endif

@@ -14,6 +14,9 @@
 #                          that runs out ends there. Left out: addresses without memory must fault
 #                          by themselves
 #   MACHINE_ARENA          arrays: base and size; left out: the rest of the RAM
+#   MACHINE_CODE_PAGE      a page of QEMU's, in bytes: loaded code and data share none, since a store takes up to 50
+#                          times as long there; 0: they may. Left out: QEMU's for the processor if there is a
+#                          MACHINE_ARENA, else 0
 #   MACHINE_STACK_BYTES    of the stack that functions run on, a multiple of 32 (8192); -DMINRPC_STACK_BYTES=N
 #                          overrides it
 #   MACHINE_HANDLER_BYTES  of the stack of faults, and on a Cortex-M of interrupts (1024)
@@ -50,6 +53,14 @@ if(NOT EXISTS "${_machine_file}")
   message(FATAL_ERROR "MINRPC_MACHINE=${MINRPC_MACHINE}: there is no ${_machine_file}; there are ${_known}")
 endif()
 include("${_machine_file}")
+if(NOT DEFINED MACHINE_CODE_PAGE)
+  set(_page_cortex_m 1024)
+  set(_page_riscv 4096)
+  set(MACHINE_CODE_PAGE 0)
+  if(DEFINED MACHINE_ARENA)
+    set(MACHINE_CODE_PAGE ${_page_${MACHINE_CPU}})
+  endif()
+endif()
 if(DEFINED MINRPC_STACK_BYTES)
   set(MACHINE_STACK_BYTES ${MINRPC_STACK_BYTES})
 endif()

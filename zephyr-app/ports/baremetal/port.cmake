@@ -34,6 +34,7 @@ set(PORT_LINK_OPTIONS
 
 # Loaded code uses these functions of the firmware: there is one heap, and one console.
 if(MINRPC_CODE_LOADING)
+  list(APPEND PORT_LINK_OPTIONS -Wl,--defsym=minrpc_code_page=${MACHINE_CODE_PAGE})
   foreach(symbol IN ITEMS malloc calloc realloc free aligned_alloc malloc_usable_size stdin stdout stderr
       __assert_func __stack_chk_guard __stack_chk_fail abort exit _exit gettimeofday clock)
     list(APPEND PORT_LINK_OPTIONS -Wl,-u,${symbol})

@@ -254,6 +254,9 @@ int minrpc_start(struct minrpc_library library)
 		.send_size = sizeof(send_buffer),
 		.arena = ARENA,
 		.arena_size = ARENA_BYTES,
+#if defined(CONFIG_MINRPC_CODE_LOADING)
+		.code_page = CONFIG_MINRPC_CODE_PAGE,
+#endif
 #if defined(CONFIG_MINRPC_COUNTERS)
 		.counters = minrpc_zephyr_counters,
 #endif

@@ -12,6 +12,7 @@ set(MACHINE_FLASH 0x80000000 0x00400000)
 set(MACHINE_RAM 0x80400000 0x00400000)
 set(MACHINE_STACK_BYTES 262144)
 set(MACHINE_ARENA 0x80800000 0x01000000)
+set(MACHINE_CODE_PAGE 0)
 
 # It counts the core's cycles. The rate is a nominal one: the core's own is the user's choice.
 set(MACHINE_CLOCK mtime)

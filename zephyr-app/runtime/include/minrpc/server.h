@@ -91,6 +91,14 @@ struct minrpc_config {
 	 */
 	void *code;
 	uint32_t code_size;
+
+	/**
+	 * An emulator's page, in bytes: in memory of 32 pages or more, loaded code begins a page,
+	 * so that stores to data beside it take no longer than others. A power of two; 0: none. A
+	 * program that sets it has a symbol minrpc_code_page of this value; clients then keep code
+	 * that begins a page apart from its variables.
+	 */
+	uint32_t code_page;
 #endif
 
 #if MINRPC_COUNTERS
