@@ -31,7 +31,7 @@ class OwnedDevice:
     """A `server.DeviceSource` with a device of one target; a device that fails is replaced.
 
     The device starts with the first client; each client gets a fresh session. A call that a client left
-    running is ended by stopping the device; a board on a serial port can't be stopped, so the next client
+    running is ended by killing the device; a board on a serial port can't be killed, so the next client
     waits.
     """
 
@@ -57,10 +57,11 @@ class OwnedDevice:
         return self._device
 
     def interrupt(self) -> None:
-        """See `DeviceSource`."""
+        """See `DeviceSource`. The request's thread closes the link: a descriptor that is closed while it is
+        used may be another client's."""
         running = self._device.owner if self._device is not None else None
         if isinstance(running, RunningDevice) and running.process is not None:
-            running.stop()
+            running.process.kill()
 
     def discard(self) -> None:
         """See `DeviceSource`."""
