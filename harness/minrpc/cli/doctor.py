@@ -8,9 +8,8 @@ import platform as machine
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Final
+from typing import Any, Final, TypedDict
 
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.errors import ConfigurationError
@@ -23,6 +22,14 @@ from minrpc.targets.options import add_device_options, split_names
 
 _COLUMN: Final = 24
 _PACKAGES: Final = ("minrpc-harness", "numpy", "pytest", "pyserial", "pyelftools", "pexpect", "west")
+
+
+class _Kept(TypedDict):
+    """The cache of firmware."""
+
+    directory: str
+    used_bytes: int
+    limit_bytes: int
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +46,8 @@ def main(arguments: argparse.Namespace) -> int:
     named = [find_platform(known, name) for name in split_names(arguments.platform)]
     platforms = named or [item for item in known.values() if item.starts != "board"]
     needs = {platform.name: requirements(platform) for platform in platforms}
-    print(_about())
+    kept = _kept()
+    print(_about(kept))
     print(f"\n{_table(platforms, needs)}\n")
     print(_advice(needs))
     defaults = [
@@ -49,15 +57,16 @@ def main(arguments: argparse.Namespace) -> int:
         for requirement in needs[platform.name]
     ]
     passed = not any(default.missing for default in defaults)
-    write_json(arguments, _content(needs), passed=passed)
+    write_json(arguments, _content(needs, kept), passed=passed)
     return 0 if passed else 1
 
 
-def _content(needs: Mapping[str, list[Requirement]]) -> dict[str, Any]:
+def _content(needs: Mapping[str, list[Requirement]], kept: _Kept | ConfigurationError) -> dict[str, Any]:
     return {
         "machine": machine.platform(),
         "packages": {"python": machine.python_version(), **{name: _version(name) for name in _PACKAGES}},
-        "cache": _cache_json(),
+        # The row of each platform names the missing package.
+        "cache": None if isinstance(kept, ConfigurationError) else kept,
         "platforms": [
             {
                 "platform": name,
@@ -68,31 +77,26 @@ def _content(needs: Mapping[str, list[Requirement]]) -> dict[str, Any]:
     }
 
 
-def _cache_json() -> dict[str, Any] | None:
+def _kept() -> _Kept | ConfigurationError:
     try:
-        return {"directory": str(cache_home()), "used_bytes": _cache_bytes(), "limit_bytes": limit()}
-    except ConfigurationError:  # The row of each platform names the missing package.
-        return None
-
-
-def _cache_text() -> str:
-    try:
-        kept = f"{cache_home()}: {size_text(_cache_bytes())} of at most {size_text(limit())}"
+        used_bytes = sum(entry.bytes for entry in entries())
+        return {"directory": str(cache_home()), "used_bytes": used_bytes, "limit_bytes": limit()}
     except ConfigurationError as error:
-        return f"firmware can't be kept: {error.message}; {error.next_step}"
+        return error
+
+
+def _cache_text(kept: _Kept | ConfigurationError) -> str:
+    if isinstance(kept, ConfigurationError):
+        return f"firmware can't be kept: {kept.message}; {kept.next_step}"
+    used = f"{kept['directory']}: {size_text(kept['used_bytes'])} of at most {size_text(kept['limit_bytes'])}"
     hint = f"({SIZE_VARIABLE}); `minrpc cache --clean` removes entries without recent use"
-    return f"firmware is kept in {kept} {hint}"
+    return f"firmware is kept in {used} {hint}"
 
 
-@cache
-def _cache_bytes() -> int:
-    return sum(entry.bytes for entry in entries())
-
-
-def _about() -> str:
+def _about(kept: _Kept | ConfigurationError) -> str:
     lines = [f"{machine.platform()}, Python {machine.python_version()} ({sys.executable})"]
     lines.append(", ".join(f"{name} {_version(name)}" for name in _PACKAGES))
-    lines.append(_cache_text())
+    lines.append(_cache_text(kept))
     why_not = sandbox.why_not()
     lines.append(
         f"no sandbox: {why_not}; sudo apt-get install bubblewrap" if why_not else "sandbox: bubblewrap"

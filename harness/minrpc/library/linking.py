@@ -55,7 +55,6 @@ SECTIONS
 		KEEP(*(SORT_BY_INIT_PRIORITY(.init_array.*) .init_array .ctors .ctors.*))
 		minrpc_constructors_end = .;
 	}} :memory
-	minrpc_code_end = .;
 	/* In an emulator, a store to a page that has code takes far longer. */
 	. = ALIGN({page});
 	minrpc_data = .;
@@ -157,6 +156,11 @@ class LinkedImage:
     sizes: Mapping[str, int]
     program: bytes = field(repr=False)
     thread_locals: range = range(0)
+
+    @property
+    def device_bytes(self) -> int:
+        """Bytes of the device's memory that it takes at least: without the gap."""
+        return self.size - self.gap
 
     @property
     def nbytes(self) -> int:
@@ -401,7 +405,7 @@ def _image(file: Elf, base: int) -> LinkedImage:
     registry = symbols[REGISTRY] - base
     constants = symbols["minrpc_constants_end"] - base
     whole = max(size, len(content))
-    gap = symbols["minrpc_data"] - symbols["minrpc_code_end"]
+    gap = symbols["minrpc_data"] - symbols["minrpc_constructors_end"]
     return LinkedImage(base, bytes(content), whole, gap, registry, constants, symbols, sizes, file.content)
 
 

@@ -107,7 +107,7 @@ class LoadedLibrary(CLibrary):
     @property
     def device_bytes(self) -> int:
         """Its size in the device's memory, in bytes, without the gap that an emulator's pages make."""
-        return self.image.size - self.image.gap
+        return self.image.device_bytes
 
     def stack_bound(self, name: str) -> int | None:
         """Computed from GCC's call graph; see `CLibrary`."""

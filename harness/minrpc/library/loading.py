@@ -141,7 +141,7 @@ def _missing(session: Session, compiled: Compiled, toolset: Toolset) -> Sequence
         session.rpc.ready()
         linker = _Linker(session, toolset)
         try:
-            linker.link(compiled, _expected_base(toolset.elf))
+            linker.link(compiled, linker.base)
         except UndefinedSymbolsError as error:
             return [name for name in error.names if not linker.addresses([name])]
     return ()
@@ -373,7 +373,8 @@ def image_size(session: Session, compiled: Compiled, toolset: Toolset) -> int:
     """Size of the linked image in the device's memory, in bytes. Raises LinkError, and as a call does."""
     with session.rpc.lock:
         session.rpc.ready()
-        return _Linker(session, toolset).link(compiled, _expected_base(toolset.elf)).size
+        linker = _Linker(session, toolset)
+        return linker.link(compiled, linker.base).device_bytes
 
 
 def _copy(rpc: RpcClient, image: LinkedImage) -> None:
@@ -408,11 +409,10 @@ def _placed(rpc: RpcClient, session: Session, compiled: Compiled, toolset: Tools
     block's address, which is nearly always right. Where the device has no room for an emulator's whole pages,
     the image has no gap between code and data.
     """
-    base = _expected_base(toolset.elf)
-    linker = _Linker(session, toolset, _page_at(toolset.elf, base))
+    linker = _Linker(session, toolset)
     loaded = rpc.facts.loaded
     taken = tuple(own for base, own in rpc.facts.thread_locals.items() if own and base in loaded)
-    image = linker.link(compiled, base, taken)
+    image = linker.link(compiled, linker.base, taken)
     for _ in range(_ROUNDS):
         try:
             given = _allocate(rpc, compiled.name, image.size)
@@ -513,11 +513,12 @@ def forget() -> None:
 class _Linker:
     """Links, and asks the device for addresses that the firmware's ELF lacks: of shared libraries.
 
-    page: bytes of the pages that code and data do not share.
+    base: the expected address of the next block. page: bytes of the pages that code and data do not share.
     """
 
-    def __init__(self, session: Session, toolset: Toolset, page: int = 1) -> None:
-        self.page = page
+    def __init__(self, session: Session, toolset: Toolset) -> None:
+        self.base = _expected_base(toolset.elf)
+        self.page = _page_at(toolset.elf, self.base)
         self._session = session
         self._toolset = toolset
 
