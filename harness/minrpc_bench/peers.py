@@ -57,9 +57,12 @@ def build_peers(target: Target) -> Peers:
 
 
 @contextmanager
-def running_device(firmware: Firmware) -> Iterator[tuple[Device, RunningDevice]]:
-    """The server, booted, with a session."""
-    with start(firmware) as running, connect(running, direct=False) as device:
+def running_device(firmware: Firmware, *, direct: bool = False) -> Iterator[tuple[Device, RunningDevice]]:
+    """The server, booted, with a session.
+
+    direct: as a user opens it: arrays are copied through memory that the device shares with this process.
+    """
+    with start(firmware) as running, connect(running, direct=direct) as device:
         device.connect()
         yield device, running
 

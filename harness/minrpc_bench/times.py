@@ -299,17 +299,23 @@ def _cpu_s() -> float:
 
 def loads(peers: Peers, rounds: int) -> list[Row]:
     """Calls of a loaded function, and loads a minute."""
+    rows = []
     with TemporaryDirectory(prefix="minrpc-bench-") as name:
         called, functions = Path(name) / "called.c", Path(name) / "set.c"
         called.write_text(_CALLED)
         functions.write_text("\n".join(_FUNCTION.format(i, 2 * i + 3) for i in range(_FUNCTIONS)))
-        with running_device(peers.server) as (device, running), on_one_cpu(running):
-            rows = _calls(peers, device, called, rounds)
+        for direct in (True, False):
+            with (
+                running_device(peers.server, direct=direct) as (device, running),
+                on_one_cpu(running),
+            ):
+                rows += _calls(peers, device, called, rounds, direct=direct)
         with running_device(peers.server) as (device, _):
             return [*rows, _loads(peers, device, functions)]
 
 
-def _calls(peers: Peers, device: Device, source: Path, rounds: int) -> list[Row]:
+def _calls(peers: Peers, device: Device, source: Path, rounds: int, *, direct: bool) -> list[Row]:
+    """direct: as for `running_device`; without it, only the call that copies arrays."""
     loaded = load(device, Sources.of(source), fakes={"hal_read": lambda channel: channel + 1})
     add, ours = device.system_lib()["add"], loaded["add_int8"]
     a, b, c = np.array([2, 3], np.int8), np.array([4], np.int8), np.zeros(2, np.int8)
@@ -318,22 +324,28 @@ def _calls(peers: Peers, device: Device, source: Path, rounds: int) -> list[Row]
     def packed() -> None:
         add(*arrays)
 
+    def with_numpy() -> None:
+        c.fill(0)
+        ours(a, b, c)
+
     def calls() -> None:
         for number in range(_ASKED + 1):
             loaded["plain"](number)
 
     def row(
-        name: str, call: Callable[[], object], baseline: Callable[[], None], goal: Goal, note: str
+        name: str, call: Callable[[], object], baseline: Callable[[], None], goal: Goal | None, note: str
     ) -> Row:
         number = _CALLS[peers.platform.starts]
         (result,) = interleave(call, baseline, rounds=rounds, calls=number)
         return time_row("load", name, peers.platform.name, result, goal, f"baseline: {note}")
 
+    if not direct:
+        return [row("the same over the link alone, as on a board", with_numpy, packed, None, 'lib["add"]')]
     fakes = f"a call with {_ASKED} fakes"
     return [
         row("a call of a loaded function", lambda: ours(*arrays), packed, _LOADED_GOAL, 'lib["add"]'),
-        row("the same with numpy arrays", lambda: ours(a, b, c), packed, _NUMPY_GOAL, 'lib["add"]'),
         row(fakes, lambda: loaded["asks"](_ASKED), calls, _FAKE_GOAL, f"{_ASKED + 1} calls"),
+        row("a call with numpy arrays", with_numpy, packed, _NUMPY_GOAL, 'lib["add"]'),
     ]
 
 

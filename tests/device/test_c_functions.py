@@ -84,6 +84,19 @@ def test_arrays_that_are_on_the_device(kinds: LoadedLibrary, device: Device) -> 
         kinds["scale"](x, y, 2, 5)
 
 
+def test_arrays_of_the_device_and_of_python_in_turns(kinds: LoadedLibrary, device: Device) -> None:
+    """A call is tried in the way of the call before it, and then in the others."""
+    there, here = device.array(i16([1, 2])), i16([3, 4])
+    for number in range(8):
+        x = (there, here)[number & 1]
+        y = (device.empty((2,), "int16"), np.zeros(2, np.int16))[number >> 1 & 1]
+        kinds["scale"](x, y, 2, number)
+        first = 3 if number & 1 else 1
+        written = y if isinstance(y, np.ndarray) else y.numpy()
+        assert written.tolist() == [first * number, (first + 1) * number]
+    assert (there.numpy().tolist(), here.tolist()) == ([1, 2], [3, 4])
+
+
 def test_what_is_only_written_is_returned(kinds: LoadedLibrary) -> None:
     y = kinds["scale"](i16([3, 4]), out(2), 2, 3)
     assert (y.dtype, y.tolist()) == (np.int16, [9, 12])

@@ -52,7 +52,11 @@ class Reader:
     def __init__(self, door: Door, wire: bytes) -> None:
         self.state = door.new("minrpc_reader")
         self._door = door
-        self._cursor = door.memory(pack("<QI", door.memory(wire), len(wire)))
+        self.go_on(wire)
+
+    def go_on(self, wire: bytes) -> None:
+        """Reads these bytes next."""
+        self._cursor = self._door.memory(pack("<QI", self._door.memory(wire), len(wire)))
 
     @property
     def left(self) -> int:
@@ -81,6 +85,34 @@ def test_the_buffers_size_changes_nothing_on_the_wire(door: Door) -> None:
         assert writer.frame(payload) == 0
         assert writer.sent == expected
         assert writer.writes == -(-len(expected) // capacity)
+
+
+@pytest.mark.parametrize("size", range(1, 7))
+def test_bytes_ff_at_any_places_are_doubled_and_taken_back(door: Door, size: int) -> None:
+    """Bytes are sent and taken by twos: each pattern of bytes ff meets both places of a two."""
+    for pattern in range(1 << size):
+        payload = bytes(0xFF if pattern >> at & 1 else 0x31 + at for at in range(size))
+        wire = encode_frame(payload)
+        door.ready()
+        writer = Writer(door, 64)
+        assert writer.frame(b"") == 0
+        assert writer.frame(payload) == 0
+        assert writer.sent == wire
+        for cut in range(len(wire)):
+            door.ready()
+            got = door.memory(size)
+            reader = Reader(door, wire[:cut])
+            events = [reader.event()]
+            if events[-1] == "LENGTH":
+                reader.sink(got, ANY_SIZE)
+                events.append(reader.event())
+            reader.go_on(wire[cut:])
+            while events[-1] != "FRAME":
+                events.append(reader.event())
+                if events[-1] == "LENGTH":
+                    reader.sink(got, ANY_SIZE)
+            assert [event for event in events if event != "MORE"] == ["LENGTH", "FRAME"]
+            assert door.read(got, size) == payload
 
 
 def test_a_frame_that_fits_goes_out_in_one_write(door: Door) -> None:

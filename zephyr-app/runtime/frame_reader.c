@@ -158,8 +158,9 @@ static __attribute__((noinline)) enum minrpc_reader_event take_byte(struct minrp
 }
 
 /*
- * Takes bytes up to the first ff, including it. Nearly all bytes of a frame go through this loop.
- * It also stores the ff, which the next byte overwrites. Returns the end of the bytes taken.
+ * Takes one byte or more, up to the first ff and including it; less, where only a later call finds
+ * the ff. It also stores the ff, which the next byte overwrites. Returns the end of the bytes
+ * taken.
  */
 static const uint8_t *take_run(struct minrpc_reader *reader, uint8_t *to, const uint8_t *data,
 			       const uint8_t *end)
@@ -167,16 +168,17 @@ static const uint8_t *take_run(struct minrpc_reader *reader, uint8_t *to, const 
 	const uint8_t *at = data;
 	uint16_t crc = reader->crc;
 	uint32_t taken;
-	uint8_t byte;
+	uint8_t byte = 0U;
 
 	if (reader->left < (uint32_t)(end - at)) {
 		end = at + reader->left;
 	}
-	do {
+	at = minrpc_copy_twos(&to, at, end, &crc);
+	if (at != end) {
 		byte = *at++;
 		*to++ = byte;
 		crc = minrpc_crc16(crc, byte);
-	} while (at != end && byte != MINRPC_ESCAPE);
+	}
 	taken = (uint32_t)(at - data);
 	if (byte == MINRPC_ESCAPE) {
 		reader->escape = true;

@@ -19,44 +19,47 @@ static void flush(struct minrpc_writer *writer)
 }
 
 /*
- * Sends bytes and doubles each ff. All bytes go through the inner loop, which keeps the CRC in a
- * register. A piece ends at the end of the data or of the buffer, or at an ff, which the next piece
- * repeats. `doubled` means that the first ff is not repeated.
+ * Sends one byte or more and doubles each ff. A piece ends at the end of the data or of the buffer,
+ * before an ff, or behind an ff, which the next piece repeats. `doubled` means that the first ff is
+ * not repeated.
  */
 static void put(struct minrpc_writer *writer, const uint8_t *at, uint32_t size, bool doubled)
 {
 	uint16_t crc = writer->crc;
 
-	while (size != 0U) {
+	do {
 		uint8_t *to = writer->buffer + writer->fill;
 		uint32_t piece = writer->capacity - writer->fill;
 		const uint8_t *start = at;
 		const uint8_t *end;
-		uint8_t byte;
+		uint8_t byte = 0U;
 
 		if (piece == 0U) {
 			flush(writer);
 			continue;
 		}
 		end = at + (piece < size ? piece : size);
-		do {
+		at = minrpc_copy_twos(&to, at, end, &crc);
+		if (at != end) {
 			byte = *at++;
 			*to++ = byte;
 			crc = minrpc_crc16(crc, byte);
-		} while (at != end && byte != MINRPC_ESCAPE);
+		}
 		writer->fill += (uint32_t)(at - start);
 		if (byte == MINRPC_ESCAPE) {
 			doubled = !doubled;
 			at -= doubled;
 		}
 		size -= (uint32_t)(at - start);
-	}
+	} while (size != 0U);
 	writer->crc = crc;
 }
 
 void minrpc_writer_put(struct minrpc_writer *writer, const void *data, uint32_t size)
 {
-	put(writer, data, size, false);
+	if (size != 0U) {
+		put(writer, data, size, false);
+	}
 }
 
 void minrpc_writer_begin(struct minrpc_writer *writer, uint32_t length)

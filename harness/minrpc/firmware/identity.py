@@ -168,8 +168,11 @@ class Look:
     @classmethod
     def at(cls, name: str, inputs: Inputs) -> Look:
         """Takes the note; call it before the content is read."""
-        paths = (*sorted(inputs.files | inputs.tools), *sorted(inputs.listings | inputs.searched))
-        return cls(name, paths, "" if inputs.unsure else _about(paths, time.time_ns()))
+        directories = inputs.listings | inputs.searched
+        looked_at = _looked_at(directories)
+        paths = (*sorted(inputs.files | inputs.tools), *looked_at)
+        about = "" if inputs.unsure else _about(paths, time.time_ns())
+        return cls(name, paths, about if _looked_at(directories) == looked_at else "")
 
     def holds(self) -> bool:
         """True if the file system's facts are unchanged."""
@@ -184,6 +187,19 @@ class Look:
         """Reads a text of `to_text`."""
         name, about, *paths = text.split("\n")
         return cls(name, tuple(paths), about)
+
+
+def _looked_at(directories: Iterable[str]) -> list[str]:
+    """Paths whose facts change when one of the directories appears, changes, or vanishes: those that are
+    there, and for others the first missing directory above them, unless the one around it is looked at."""
+    there = set(filter(os.path.isdir, directories))
+    missing = set()
+    for path in set(directories) - there:
+        while (parent := os.path.dirname(path)) and not os.path.isdir(parent):
+            path = parent
+        if parent not in there:
+            missing.add(path)
+    return sorted(there | missing)
 
 
 def _about(paths: Sequence[str], now_ns: int | None) -> str:

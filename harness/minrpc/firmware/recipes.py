@@ -8,7 +8,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -188,8 +188,9 @@ def _cmake_recipe(platform: Platform, root: Path) -> Recipe:
     source = ports / platform.port
     compiler = debian_compiler(platform.arch)
     environ = environment_here()
-    tools = [compiler, environ.get("CC", "cc"), "as", "ld"]
-    noting = noting_options() if all("gcc" in Path(_real(tool)).name for tool in tools[:2]) else []
+    tools = list(map(_tool_path, (compiler, environ.get("CC", "cc"), "as", "ld")))
+    # A compiler may be found by another name: cc may be a link to gcc.
+    noting = noting_options() if all("gcc" in Path(os.path.realpath(tool)).name for tool in tools[:2]) else []
     options = [*_link_option(platform), *noting, *cmake_options(platform)]
     configure = (
         find_tool("cmake"),
@@ -235,7 +236,7 @@ def _zephyr_recipe(platform: Platform, root: Path) -> Recipe:
     places = _places(platform, app=root, workspace=workspace.topdir or workspace.base)
     head = head_of(workspace.base)
     known = DEBIAN.get(platform.arch)
-    tools = ["cmake", "dtc", "as", "ld", *([known.compiler] if known else [])]
+    tools = list(map(_tool_path, ("cmake", "dtc", "as", "ld", *([known.compiler] if known else []))))
 
     def scope() -> Scope:
         projects = projects_of(workspace)
@@ -288,25 +289,18 @@ def _plan(
     environ: Mapping[str, str],
     tools: Sequence[str],
 ) -> str:
-    """The hash of all facts known before the build, without fields that only a run needs."""
+    """The hash of all facts known before the build, without fields that only a run needs.
+
+    tools: their paths: a tool that is earlier on PATH is another tool.
+    """
     words = [places.shorten(word.replace(sys.executable, _PYTHON)) for word in configure]
     variables = [f"{name}={places.shorten(value)}" for name, value in counted(environ).items()]
-    return hash_of([platform.elf, platform.starts, *words, *variables, *_resolved(tools)])
+    return hash_of([platform.elf, platform.starts, *words, *variables, *tools])
 
 
-def _resolved(tools: Sequence[str]) -> Iterator[str]:
-    """Paths of the tools on PATH: a tool found earlier on PATH is another tool."""
-    for tool in tools:
-        yield _found(tool)
-
-
-def _found(tool: str) -> str:
-    return shutil.which(tool.split()[0] if tool.split() else tool) or tool
-
-
-def _real(tool: str) -> str:
-    """The program behind links: cc may be a name of gcc."""
-    return os.path.realpath(_found(tool))
+def _tool_path(command: str) -> str:
+    """The path of a command's program; the command itself if PATH has no such program."""
+    return shutil.which(command.split()[0] if command.split() else command) or command
 
 
 def _ccache_environment() -> dict[str, str]:

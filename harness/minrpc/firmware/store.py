@@ -51,7 +51,8 @@ def keep(recipe: Recipe, content: Content, look: Look, fill: Callable[[Path], di
     directory = _directory(recipe, name)
     with filled(directory) as partial:
         about = fill(partial)
-        about["sizes"] = {str(path.relative_to(partial)): size for path, size in _sizes(partial)}
+        files = (path for path in partial.rglob("*") if path.is_file())
+        about["sizes"] = {str(path.relative_to(partial)): path.stat().st_size for path in files}
         (partial / _INPUTS).write_text(json.dumps(content.to_json(), indent=0))
         (partial / _ABOUT).write_text(json.dumps({"name": name, **about}, indent=1))
     plan = _plan_directory(recipe)
@@ -112,19 +113,14 @@ def _stored(recipe: Recipe, name: str) -> StoredBuild | None:
     directory = _directory(recipe, name)
     try:
         about = json.loads((directory / _ABOUT).read_bytes())
-        sizes = dict(_sizes(directory)) if about.get("sizes") else {}
+        sizes = about.get("sizes", {})
+        whole = all(os.stat(f"{directory}/{file}").st_size == size for file, size in sizes.items())
     except (OSError, ValueError):
         return None
-    whole = all(sizes.get(directory / file) == size for file, size in about.get("sizes", {}).items())
     if not whole or about.get("name") != name:
         return None
     mark_used(directory)
     return StoredBuild(directory, name, about)
-
-
-def _sizes(directory: Path) -> Iterator[tuple[Path, int]]:
-    """The files below the directory, and their sizes in bytes."""
-    return ((path, path.stat().st_size) for path in directory.rglob("*") if path.is_file())
 
 
 def _content(stored: StoredBuild) -> Content | None:

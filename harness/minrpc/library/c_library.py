@@ -91,6 +91,7 @@ class CFunction:
         self._thunk = thunk
         self._packed: RemoteFunction | None = None
         self._quick = quick_call(function)
+        self._copied = False
         self._repeated = repeated_calls(function)
         self.__name__ = self.__qualname__ = function.name
         self.__doc__ = self.prototype + (
@@ -167,15 +168,19 @@ class CFunction:
             self._require_alive(args, rpc)
             plan = self._plan(args, _guard(rpc) if guards else 0)
             return self._memory.run_checked(self.packed, plan, self._memory.check)
-        if guards and self._repeated is not None:
+        # The arguments are of the last call's kind, most often.
+        if self._quick is not None and not self._copied:
+            sent = self._quick(args, rpc)
+            if sent is not None:
+                return self.packed.call_with(sent)
+        sizes = self._repeated.sizes(args) if guards and self._repeated is not None else None
+        self._copied = sizes is not None
+        if sizes is not None and self._repeated is not None:
             guard = _guard(rpc)
             planned = partial(self._plan, args, guard)
-            layout = self._repeated.layout(args, planned, guard)
+            layout = self._repeated.layout(sizes, guard, planned)
             if layout is not None:
                 return self._memory.run_again(self.packed, layout, args, planned)
-        sent = self._quick(args, rpc) if self._quick is not None else None
-        if sent is not None:
-            return self.packed.call_with(sent)
         self._require_alive(args, rpc)
         plan = self._plan(args, _guard(rpc) if guards else 0)
         return self._memory.run(self.packed, plan)

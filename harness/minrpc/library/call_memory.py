@@ -158,9 +158,8 @@ class CallMemory:
             shared.write(base, memoryview(sent))
             result = packed.call_with(layout.arguments(args, base))
             received = shared.read(base, size)
-        if not layout.is_whole(sent, received):
+        if not layout.hand_back(sent, received, args):
             plan().frame.take(memoryview(received), 0, base, packed.name)
-        layout.hand_back(sent, received, args)
         if self.kept is not None:
             self.kept.require(packed.name, base, size, lambda: plan().frame)
         return result
@@ -245,10 +244,14 @@ class CallMemory:
         return base
 
     def _base(self, size: int, function: str) -> int:
-        for lent in self._lent:
-            lent.over = True
         base = self._room.address(size)
-        self._lent = [Lent(self, function, base, size)]
+        same = self._lent[0] if len(self._lent) == 1 else None
+        if same is None or same.noted or (same.owner, same.base, same.size) != (self, base, size):
+            for lent in self._lent:
+                lent.over = True
+            same = Lent(self, function, base, size)
+            self._lent = [same]
+        same.function = function
         return base
 
 

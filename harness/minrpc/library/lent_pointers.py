@@ -20,10 +20,10 @@ class Owner(Protocol):
 class Lent:
     """The memory of a call's arguments, as long as no later call has used it.
 
-    function: the function whose arguments they are. base, size: of the memory.
+    function: the function whose arguments they are. base, size: of the memory. noted: a pointer has it.
     """
 
-    __slots__ = ("base", "function", "over", "owner", "size")
+    __slots__ = ("base", "function", "noted", "over", "owner", "size")
 
     def __init__(self, owner: Owner, function: str, base: int, size: int) -> None:
         self.owner = owner
@@ -31,6 +31,7 @@ class Lent:
         self.base = base
         self.size = size
         self.over = False
+        self.noted = False
 
     def has(self, address: int) -> bool:
         """True if the address lies in this memory."""

@@ -400,8 +400,9 @@ def _image(file: Elf, base: int) -> LinkedImage:
     for at, data in sections:
         content[at - base : at - base + len(data)] = data
     size = symbols["minrpc_end"] - base
-    small = symbols["minrpc_bss_end"] - symbols["minrpc_bss"] <= 512
-    content = content.ljust(size, b"\0") if small else content
+    zeroed = symbols["minrpc_bss_end"] - symbols["minrpc_bss"]
+    if 0 < zeroed <= 512:  # The constructors' code zeroes more. Nothing lies behind the gap without any.
+        content = content.ljust(size, b"\0")
     registry = symbols[REGISTRY] - base
     constants = symbols["minrpc_constants_end"] - base
     whole = max(size, len(content))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from minrpc.client.array import RemoteArray
 from minrpc.client.rpc import RpcClient
@@ -22,7 +23,13 @@ from minrpc.program.c_types import (
 from minrpc.wire.dtypes import DataType
 from minrpc.wire.values import Argument
 
-Convert = Callable[[object, RpcClient], Argument]
+
+class _Converter(NamedTuple):
+    """accepted: types of arrays that fit, as far as they are known. convert: takes any value."""
+
+    accepted: set[DataType]
+    convert: Callable[[object, RpcClient], Argument]
+
 
 _LARGEST_FLOAT = 3.4e38
 
@@ -50,10 +57,16 @@ def quick_call(
     def convert(args: Sequence[object], rpc: RpcClient) -> list[Argument] | None:
         if len(args) != len(made):
             return None
+        sent: list[Argument] = []
         try:
-            return [convert(value, rpc) for convert, value in zip(made, args)]  # noqa: B905 - as many: it was looked at
+            for (accepted, other), value in zip(made, args):  # noqa: B905 - as many: it was looked at
+                if type(value) is RemoteArray and value.dtype in accepted and value.usable_on(rpc):
+                    sent.append(value.pointer)
+                else:
+                    sent.append(other(value, rpc))
         except _NotQuickError:
             return None
+        return sent
 
     return convert
 
@@ -68,7 +81,7 @@ def has_plain_result(ctype: CType) -> bool:
     )
 
 
-def _converter(function: str, name: str, ctype: CType) -> Convert | None:
+def _converter(function: str, name: str, ctype: CType) -> _Converter | None:
     stripped = strip(ctype)
     if isinstance(stripped, Pointer):
         return _array_converter(f"{function}: {name}", ctype, stripped)
@@ -78,7 +91,7 @@ def _converter(function: str, name: str, ctype: CType) -> Convert | None:
     return _int_converter(*limits) if limits is not None else None
 
 
-def _int_converter(least: int, most: int) -> Convert:
+def _int_converter(least: int, most: int) -> _Converter:
     most = min(most, (1 << 63) - 1)
 
     def convert(value: object, _rpc: RpcClient) -> Argument:
@@ -86,10 +99,10 @@ def _int_converter(least: int, most: int) -> Convert:
             return value
         raise _NotQuickError
 
-    return convert
+    return _Converter(set(), convert)
 
 
-def _float_converter(ctype: CType) -> Convert:
+def _float_converter(ctype: CType) -> _Converter:
     largest = largest_float(ctype)
 
     def convert(value: object, _rpc: RpcClient) -> Argument:
@@ -97,7 +110,7 @@ def _float_converter(ctype: CType) -> Convert:
             return value
         raise _NotQuickError
 
-    return convert
+    return _Converter(set(), convert)
 
 
 def largest_float(ctype: CType) -> float:
@@ -108,7 +121,7 @@ def largest_float(ctype: CType) -> float:
     return {2: 0.0, 4: _LARGEST_FLOAT}.get(ctype.size, float("inf"))
 
 
-def _array_converter(where: str, ctype: CType, pointer: Pointer) -> Convert:
+def _array_converter(where: str, ctype: CType, pointer: Pointer) -> _Converter:
     accepted: set[DataType] = set()
     of_records = isinstance(strip(pointer.target), RecordType)
 
@@ -123,4 +136,4 @@ def _array_converter(where: str, ctype: CType, pointer: Pointer) -> Convert:
             value.check(rpc)
         return value.pointer
 
-    return convert
+    return _Converter(accepted, convert)

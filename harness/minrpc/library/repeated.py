@@ -9,7 +9,7 @@ Calls with other arguments, such as structs, text and overlapping arrays, are pl
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from minrpc.library.arguments import CallPlan
-from minrpc.library.frame import GUARD, Block
+from minrpc.library.frame import Block
 from minrpc.library.quick import has_plain_result, largest_float
 from minrpc.library.scalars import is_float, is_number
 from minrpc.library.structs import take_back
@@ -39,9 +39,13 @@ from minrpc.wire.values import Argument, Handle
 _LAYOUTS: Final = 16
 _LARGEST: Final = 1 << 20
 _MOST: Final = (1 << 63) - 1
+# Flags of an array, as bits of `ndarray.flags.num`: NPY_ARRAY_C_CONTIGUOUS, _OWNDATA, _WRITEABLE.
+_CONTIGUOUS: Final = 0x0001
+_OWNS: Final = 0x0004
+_WRITEABLE: Final = 0x0400
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FrameLayout:
     """Offsets of a call's arrays and guards.
 
@@ -53,6 +57,9 @@ class FrameLayout:
     template: bytes
     arrays: tuple[tuple[int, int, int], ...]
     returned: tuple[tuple[int, int, int], ...]
+    # The arrays' addresses in the last call, with the numbers of their arguments.
+    _base: int = field(default=-1, init=False)
+    _handles: list[tuple[int, Handle]] = field(default_factory=list, init=False)
 
     def filled(self, args: Sequence[Any]) -> bytearray:
         """The frame with the arrays' bytes."""
@@ -61,23 +68,31 @@ class FrameLayout:
             frame[begin:end] = args[index].tobytes()
         return frame
 
-    def is_whole(self, sent: bytearray, returned: bytes) -> bool:
-        """True if guards and constants came back unchanged."""
-        kept = bytearray(returned)
-        for _, begin, end in self.returned:
-            kept[begin:end] = sent[begin:end]
-        return kept == sent
+    def hand_back(self, sent: bytearray, returned: bytes, args: Sequence[Any]) -> bool:
+        """Write the bytes that C changed into the arrays; False, and no array is written, if a guard or a
+        constant came back changed.
 
-    def hand_back(self, sent: bytearray, returned: bytes, args: Sequence[Any]) -> None:
-        """Write the bytes that C changed into the arrays."""
+        sent: the frame as `filled` made it; its content is used up.
+        """
+        changes = []
         for index, begin, end in self.returned:
-            take_back(args[index], returned[begin:end], sent[begin:end])
+            new = returned[begin:end]
+            changes.append((args[index], new, sent[begin:end]))
+            sent[begin:end] = new
+        if sent != returned:
+            return False
+        for array, new, before in changes:
+            take_back(array, new, before)
+        return True
 
     def arguments(self, args: Sequence[Any], base: int) -> list[Argument]:
         """The thunk's arguments for a frame at `base`."""
+        if base != self._base:
+            self._handles = [(index, Handle(base + begin)) for index, begin, _ in self.arrays]
+            self._base = base
         sent = list(args)
-        for index, begin, _ in self.arrays:
-            sent[index] = Handle(base + begin)
+        for index, handle in self._handles:
+            sent[index] = handle
         return sent
 
 
@@ -88,16 +103,11 @@ class Repeated:
         self._accepts = accepts
         self._layouts: dict[tuple[int, tuple[int, ...]], FrameLayout] = {}
 
-    def layout(
-        self, args: Sequence[Any], plan: Callable[[], CallPlan], guard: int = GUARD
-    ) -> FrameLayout | None:
-        """The layout of a call with these arguments; None if the call needs its own plan.
+    def layout(self, sizes: tuple[int, ...], guard: int, plan: Callable[[], CallPlan]) -> FrameLayout | None:
+        """The layout of a call with arrays of these sizes; None if they are too large.
 
-        guard: size of its guards, in bytes.
+        guard: size of its guards, in bytes. plan: makes the call's plan, with such guards.
         """
-        sizes = self._sizes(args)
-        if sizes is None:
-            return None
         known = self._layouts.get((guard, sizes))
         if known is None:
             if sum(sizes) > _LARGEST:
@@ -107,32 +117,34 @@ class Repeated:
             known = self._layouts[guard, sizes] = _layout(plan())
         return known
 
-    def _sizes(self, args: Sequence[Any]) -> tuple[int, ...] | None:
+    def sizes(self, args: Sequence[Any]) -> tuple[int, ...] | None:
+        """The arrays' sizes in bytes; None if the call needs its own plan."""
         if len(args) != len(self._accepts):
             return None
         arrays: list[npt.NDArray[Any]] = []
-        owned = True
+        sizes: list[int] = []
+        common = _OWNS
         for accepts, value in zip(self._accepts, args):  # noqa: B905 - as many, by the line above
             if value.__class__ is np.ndarray:
-                flags = value.flags
+                flags, dtype, nbytes = value.flags.num, value.dtype, value.nbytes
                 if not (
-                    accepts.array
-                    and (value.dtype in accepts.dtypes if accepts.dtypes else not value.dtype.hasobject)
-                    and flags.c_contiguous
-                    and (flags.writeable or not accepts.written)
-                    and value.nbytes
+                    accepts.flags
+                    and flags & accepts.flags == accepts.flags
+                    and (dtype in accepts.dtypes if accepts.dtypes else not dtype.hasobject)
+                    and nbytes
                     and not (accepts.bools and value.view(np.uint8).max() > 1)
                 ):
                     return None
                 arrays.append(value)
-                owned = owned and flags.owndata
+                sizes.append(nbytes)
+                common &= flags
             elif value.__class__ is not accepts.number or not accepts.least <= value <= accepts.most:
                 return None
         # Arrays that own their memory overlap only if one occurs twice.
         twice = len(set(map(id, arrays))) < len(arrays)
-        if not arrays or twice or (not owned and len(arrays) > 1 and _overlap(arrays)):
+        if not arrays or twice or (not common and len(arrays) > 1 and _overlap(arrays)):
             return None
-        return tuple([array.nbytes for array in arrays])
+        return tuple(sizes)
 
 
 def _overlap(arrays: Sequence[npt.NDArray[Any]]) -> bool:
@@ -145,11 +157,11 @@ def _overlap(arrays: Sequence[npt.NDArray[Any]]) -> bool:
 @dataclass(frozen=True, slots=True)
 class _Accepts:
     """Accepted values of a parameter: arrays of `dtypes` (of any type if empty), or numbers of one class.
+    flags: an array must have all of them; 0 if the parameter takes no array.
     bools: True for arrays of bools, whose bytes are 0 or 1."""
 
-    array: bool = False
+    flags: int = 0
     dtypes: tuple[np.dtype[Any], ...] = ()
-    written: bool = False
     bools: bool = False
     number: type[int] | type[float] | None = None
     least: float = 0
@@ -162,7 +174,7 @@ def repeated_calls(function: FunctionDeclaration) -> Repeated | None:
         return None
     accepts = [_accepts(parameter) for parameter in function.type.parameters]
     known = [accepted for accepted in accepts if accepted is not None]
-    return Repeated(known) if len(known) == len(accepts) and any(item.array for item in known) else None
+    return Repeated(known) if len(known) == len(accepts) and any(item.flags for item in known) else None
 
 
 def _accepts(parameter: Parameter) -> _Accepts | None:
@@ -178,17 +190,16 @@ def _accepts(parameter: Parameter) -> _Accepts | None:
 
 
 def _accepts_array(pointer: Pointer) -> _Accepts | None:
-    written = not is_const(pointer.target)
+    flags = _CONTIGUOUS if is_const(pointer.target) else _CONTIGUOUS | _WRITEABLE
     target: CType = strip(pointer.target)
     if isinstance(target, Void):
-        return _Accepts(array=True, written=written)
+        return _Accepts(flags)
     if not isinstance(target, Scalar) or target.kind in ("complex", "other"):
         return None
     if target.kind == "char":
-        return _Accepts(array=True, dtypes=(np.dtype(np.int8), np.dtype(np.uint8)), written=written)
+        return _Accepts(flags, (np.dtype(np.int8), np.dtype(np.uint8)))
     try:
-        dtypes = (numpy_dtype(target),)
-        return _Accepts(array=True, dtypes=dtypes, written=written, bools=target.kind == "bool")
+        return _Accepts(flags, (numpy_dtype(target),), bools=target.kind == "bool")
     except TypeError:
         return None
 

@@ -67,6 +67,7 @@ class Address(int):
     def lend(self, lent: Lent) -> None:
         """Note that it points into the memory of a call that is over."""
         self.__dict__["lent"] = lent
+        lent.noted = True
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"{self!r} has no member {name!r}: {self._NEXT}")

@@ -379,12 +379,13 @@ def address_of(memory: np.ndarray[Any, np.dtype[np.uint8]]) -> int:
 
 def take_back(value: object, data: bytes | memoryview, sent: bytearray) -> None:
     """Write the bytes that C changed into an object of the host. data: its bytes. sent: those before."""
-    new, memory = np.frombuffer(data, np.uint8), memory_of(value)
-    if memory.size != new.size:
-        raise ValueError(f"{describe(value)} had {new.size} bytes when the call began")
+    memory = memory_of(value)
+    if memory.size != len(data):
+        raise ValueError(f"{describe(value)} had {len(data)} bytes when the call began")
     if memory.tobytes() == sent:  # The same result in less time: Python has left it meanwhile.
-        memory[:] = new
+        memory.data[:] = data
     else:
+        new = np.frombuffer(data, np.uint8)
         np.copyto(memory, new, where=new != np.frombuffer(sent, np.uint8))
 
 

@@ -391,6 +391,27 @@ def test_a_quick_look_sees_names_that_come(tmp_path: Path) -> None:
     assert not look.holds()
 
 
+def test_a_quick_look_sees_directories_that_come(tmp_path: Path) -> None:
+    """A compiler looks for headers in directories that are not there; one look is enough for many of them."""
+    around, beside = tmp_path / "around", tmp_path / "beside"
+    around.mkdir()
+    beside.mkdir()
+    missing = [around / "sub" / "a", around / "sub" / "b", beside / "other", beside / "more" / "c"]
+    searched = frozenset(map(str, [around, *missing]))
+    inputs = Inputs(frozenset(), frozenset(), frozenset(), searched, frozenset({"k.h"}))
+    until_old(tmp_path, around, beside)
+    assert Look.at("x", inputs).paths == tuple(map(str, [around, beside / "more", beside / "other"]))
+    for path in missing:
+        look = Look.at("x", inputs)
+        assert look.holds()
+        path.mkdir(parents=True)
+        assert not look.holds(), path
+        path.rmdir()
+        if not any(path.parent.iterdir()) and path.parent not in (around, beside):
+            path.parent.rmdir()
+        until_old(around, beside)
+
+
 def until_old(*paths: Path) -> None:
     """Wait until the clock of file times has advanced by much more than a tick."""
     newest = max(path.stat().st_ctime for path in paths)

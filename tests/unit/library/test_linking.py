@@ -52,6 +52,28 @@ def test_symbols_of_a_firmware_are_made_once_and_by_another_version_anew(
     assert again.read_bytes() == made.read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("source", "sent"),
+    [
+        ("int get(void) { return 1; }", None),
+        ("volatile int here[4]; int get(void) { return here[1]; }", 16),
+        ("volatile int here = 1; int get(void) { return here; }", 4),
+    ],
+)
+def test_the_room_behind_code_is_sent_only_with_variables(
+    tmp_path: Path, source: str, sent: int | None
+) -> None:
+    """In QEMU variables lie in a page of their own, and a link is slow."""
+    file = tmp_path / "code.c"
+    file.write_text(source)
+    toolset = toolset_of(build(Target.named("bare_mps2_an385")))
+    image = link(compile_sources(Sources.of([file]), toolset), toolset, 0x21000000, page=1024)
+    code, variables = (image.symbols[f"minrpc_{name}"] - image.base for name in ("constructors_end", "data"))
+    assert variables % 1024 == 0
+    assert image.gap == variables - code > 0
+    assert len(image.data) <= code if sent is None else len(image.data) == variables + sent
+
+
 def placed(section: str) -> str:
     return f'__attribute__((section("{section}")))'
 

@@ -26,17 +26,15 @@ void link_init(void)
 
 void link_write(const uint8_t *data, uint32_t size)
 {
-	const uint8_t *end = data + size;
-
 	/* Four bytes in each round: counting each byte would be a third of the work. */
-	while (end - data >= 4) {
+	for (uint32_t rounds = size / 4U; rounds != 0U; rounds--) {
 		uart_put(link, data[0]);
 		uart_put(link, data[1]);
 		uart_put(link, data[2]);
 		uart_put(link, data[3]);
 		data += 4;
 	}
-	while (data != end) {
+	for (uint32_t left = size % 4U; left != 0U; left--) {
 		uart_put(link, *data++);
 	}
 }

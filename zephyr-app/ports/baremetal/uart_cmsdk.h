@@ -44,17 +44,22 @@ static inline void uart_put(struct uart *uart, uint8_t byte)
 }
 
 /*
- * In the receive interrupt: copies received bytes to `at`, up to `end`, and returns their end.
- * Bytes that are left raise the interrupt again. *overran is set if a byte was lost.
+ * In the receive interrupt: copies received bytes to `at`, up to `end`, which is behind `at`, and
+ * returns their end. Bytes that are left raise the interrupt again. *overran is set if a byte was
+ * lost.
  */
 static inline uint8_t *uart_take(struct uart *uart, uint8_t *at, const uint8_t *end, bool *overran)
 {
 	uint32_t state;
 
 	uart->interrupt = UART_INTERRUPT_RX;
-	while (((state = uart->state) & UART_STATE_RX_FULL) != 0U && at != end) {
+	do {
+		state = uart->state;
+		if ((state & UART_STATE_RX_FULL) == 0U) {
+			break;
+		}
 		*at++ = (uint8_t)uart->data;
-	}
+	} while (at != end);
 	if ((state & UART_STATE_OVERRUN) != 0U) {
 		uart->state = UART_STATE_OVERRUN;
 		*overran = true;
