@@ -79,6 +79,9 @@ def test_arrays_that_are_on_the_device(kinds: LoadedLibrary, device: Device) -> 
     x, y = device.array(i16([1, 2])), device.empty((2,), "int16")
     kinds["scale"](x, y, 2, 5)
     assert y.numpy().tolist() == [5, 10]
+    for other in (device.array(np.array([1, 2])), device.array(i16([1, 2]).view(np.uint16))):
+        with pytest.raises(TypeError, match="scale: x: expected const int16_t \\*, got"):
+            kinds["scale"](other, y, 2, 5)
     y.free()
     with pytest.raises(ValueError, match="has been freed"):
         kinds["scale"](x, y, 2, 5)

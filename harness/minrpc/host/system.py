@@ -32,13 +32,13 @@ def user_directory(variable: str, default: str) -> Path:
 
     A path that is empty or not absolute counts as not set (XDG specification); so does such a HOME.
     """
-    named = Path(os.environ.get(variable, ""))
-    return named if named.is_absolute() else home_directory() / default
+    named = os.environ.get(variable, "")
+    return Path(named) if os.path.isabs(named) else home_directory() / default
 
 
 def home_directory() -> Path:
     """The user's home directory: HOME, or the user's entry in the password database."""
-    home = Path(os.environ.get("HOME", ""))
-    if home.is_absolute() or sys.platform == "win32":
+    home = os.environ.get("HOME", "")
+    if sys.platform == "win32":
         return Path.home()
-    return Path(pwd.getpwuid(os.getuid()).pw_dir)
+    return Path(home if os.path.isabs(home) else pwd.getpwuid(os.getuid()).pw_dir)

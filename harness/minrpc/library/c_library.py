@@ -90,7 +90,7 @@ class CFunction:
         self._code = code
         self._thunk = thunk
         self._packed: RemoteFunction | None = None
-        self._quick = quick_call(function)
+        self._by_address = quick_call(function) or (lambda *_: None)
         self._copied = False
         self._repeated = repeated_calls(function)
         self.__name__ = self.__qualname__ = function.name
@@ -168,19 +168,22 @@ class CFunction:
             self._require_alive(args, rpc)
             plan = self._plan(args, _guard(rpc) if guards else 0)
             return self._memory.run_checked(self.packed, plan, self._memory.check)
-        # The arguments are of the last call's kind, most often.
-        if self._quick is not None and not self._copied:
-            sent = self._quick(args, rpc)
-            if sent is not None:
-                return self.packed.call_with(sent)
-        sizes = self._repeated.sizes(args) if guards and self._repeated is not None else None
-        self._copied = sizes is not None
-        if sizes is not None and self._repeated is not None:
-            guard = _guard(rpc)
-            planned = partial(self._plan, args, guard)
-            layout = self._repeated.layout(sizes, guard, planned)
-            if layout is not None:
-                return self._memory.run_again(self.packed, layout, args, planned)
+        # The arguments are most often of the last call's kind, which is tried first.
+        sent = None if self._copied else self._by_address(args, rpc)
+        if sent is None and guards and self._repeated is not None:
+            sizes = self._repeated.sizes(args)
+            if sizes is not None:
+                guard = _guard(rpc)
+                planned = partial(self._plan, args, guard)
+                layout = self._repeated.layout(sizes, guard, planned)
+                if layout is not None:
+                    self._copied = True
+                    return self._memory.run_again(self.packed, layout, args, planned)
+        if self._copied:
+            self._copied = False
+            sent = self._by_address(args, rpc)
+        if sent is not None:
+            return self.packed.call_with(sent)
         self._require_alive(args, rpc)
         plan = self._plan(args, _guard(rpc) if guards else 0)
         return self._memory.run(self.packed, plan)

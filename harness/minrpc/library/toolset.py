@@ -227,7 +227,12 @@ def toolset_by(elf: Path) -> Toolset:
 
 def is_clang(compiler: str) -> bool:
     """True if the compiler is Clang, also by another name: cc."""
-    return "clang" in Path(os.path.realpath(shutil.which(compiler) or compiler)).name
+    return _is_clang(shutil.which(compiler) or compiler)
+
+
+@lru_cache(maxsize=64)
+def _is_clang(path: str) -> bool:
+    return "clang" in Path(os.path.realpath(path)).name
 
 
 @lru_cache(maxsize=64)

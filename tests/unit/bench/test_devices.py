@@ -163,8 +163,9 @@ def test_rows_of_loads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(times, "_LOADS", 2)
     firmware = built("posix")
     *calls, a_minute = times.loads(Peers(firmware, firmware), rounds=1)
-    assert len(calls) == 3
-    assert all(row.goal and row.ratio and row.ratio > 0 for row in calls)
+    assert len(calls) == 4
+    assert all(row.ratio and row.ratio > 0 for row in calls)
+    assert [row.name for row in calls if not row.goal] == ["the same over the link alone, as on a board"]
     assert (a_minute.unit, a_minute.baseline) == ("1/min", None)
 
 

@@ -12,13 +12,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 from minrpc import PLATFORMS, BuildError, ConfigurationError, Firmware, Target, build
-from minrpc.firmware import cache_home, store
+from minrpc.firmware import cache_home, identity, store
 from minrpc.firmware.cache import Entry, bound, bound_at_times, entries, limit, locked, remove
 from minrpc.firmware.environment import build_environment, counted, searched_from
 from minrpc.firmware.identity import Look
@@ -410,6 +411,26 @@ def test_a_quick_look_sees_directories_that_come(tmp_path: Path) -> None:
         if not any(path.parent.iterdir()) and path.parent not in (around, beside):
             path.parent.rmdir()
         until_old(around, beside)
+
+
+def test_a_look_does_not_hold_if_a_directory_came_during_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Later changes within that directory would not be seen."""
+    missing = tmp_path / "sub"
+    none: frozenset[str] = frozenset()
+    inputs = Inputs(none, none, none, frozenset(map(str, (tmp_path, missing))), none)
+    until_old(tmp_path)
+    assert Look.at("x", inputs).about
+    about = identity._about
+
+    def made_meanwhile(paths: Sequence[str], now_ns: int | None) -> str:
+        facts = about(paths, now_ns)
+        missing.mkdir()
+        return facts
+
+    monkeypatch.setattr(identity, "_about", made_meanwhile)
+    assert not Look.at("x", inputs).about
 
 
 def until_old(*paths: Path) -> None:

@@ -61,6 +61,17 @@ def test_a_pointer_that_a_repeated_call_leaves_is_told() -> None:
         memory.run_again(packed, FrameLayout(bytes(8), (), ()), (), lambda: cast("Any", plan))
 
 
+def test_a_pointer_is_told_with_the_last_call_that_used_the_memory() -> None:
+    memory = CallMemory(session(0x1000), KeptPointers(8, lambda *_: None))
+    for function in ("f", "g"):
+        memory._base(64, function)
+    pointer = memory.pointer(0x1010, SHORT)
+    memory._base(64, "g")
+    assert pointer.lent is not None
+    with pytest.raises(GuardError, match="h was given a pointer into the arguments of an earlier call of g:"):
+        pointer.lent.require("h", None)
+
+
 class Waiting:
     """A function that waits, and has a stack: memory outside of what it gave is not there."""
 

@@ -17,6 +17,7 @@ from minrpc.firmware import compiler_notes, inputs
 from minrpc.firmware.identity import Content, Look
 from minrpc.library import Sources, Toolset, compile_sources
 from minrpc.library.compiling import compile_file
+from minrpc.library.toolset import is_clang
 from minrpc.program import Elf
 
 _FORM = '__attribute__((section("probe"))) const char got[] = VALUE;\n'
@@ -336,3 +337,13 @@ def test_the_kernel_saw_no_other_file(tmp_path: Path) -> None:
     assert lost == set()
     assert len(missed) > 10
     assert Look.at("", found).paths
+
+
+@pytest.mark.parametrize(("program", "is_one"), [("clang-19", True), ("x86_64-linux-gnu-gcc-14", False)])
+def test_clang_is_known_behind_links(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, is_one: bool
+) -> None:
+    (tmp_path / program).touch(0o755)
+    (tmp_path / "cc").symlink_to(program)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert [is_clang(name) for name in ("cc", str(tmp_path / "cc"), program)] == [is_one] * 3

@@ -67,7 +67,8 @@ def test_the_second_call_sends_what_a_plan_of_it_does(library: HostLibrary, coun
         layout = layout_of(known, args, partial(plan_of, library, "scale", args))
         assert layout is not None
         assert bytes(layout.filled(args)) == sent_by(plan)
-        assert layout.arguments(args, 0x1000) == plan.arguments(0x1000)
+        for base in (0x1000, 0x2000, 0x1000):
+            assert layout.arguments(args, base) == plan.arguments(base)
 
 
 def test_what_came_back_is_checked_and_handed_back(library: HostLibrary) -> None:
