@@ -291,6 +291,21 @@ def test_memory_is_zeroed_and_constructors_have_run(load: Load) -> None:
             assert kinds["was_started"]() == 42
 
 
+def test_zeroed_variables_of_several_small_files_are_zero(load: Load, tmp_path: Path) -> None:
+    """The files are small, and have together more than an image is filled up with."""
+    sources = [tmp_path / f"held_{name}.c" for name in "abc"]
+    for source in sources:
+        name = source.stem
+        source.write_text(
+            f"static int {name}[80];\n"
+            f"int next_{name}(void)\n{{\n\tint sum = 0;\n\n"
+            f"\tfor (int i = 0; i < 80; i++) {{\n\t\tsum += ++{name}[i];\n\t}}\n\treturn sum;\n}}\n"
+        )
+    for _ in range(2):  # The second library is in the memory of the first one.
+        with load(*sources, linked=False) as library:
+            assert [library[f"next_{source.stem}"]() for source in sources] == [80, 80, 80]
+
+
 @pytest.mark.parametrize(
     ("n", "before", "behind", "text"),
     [

@@ -173,12 +173,7 @@ static const uint8_t *take_run(struct minrpc_reader *reader, uint8_t *to, const 
 	if (reader->left < (uint32_t)(end - at)) {
 		end = at + reader->left;
 	}
-	at = minrpc_copy_twos(&to, at, end, &crc);
-	if (at != end) {
-		byte = *at++;
-		*to++ = byte;
-		crc = minrpc_crc16(crc, byte);
-	}
+	at = minrpc_copy_run(&to, at, end, &crc, &byte);
 	taken = (uint32_t)(at - data);
 	if (byte == MINRPC_ESCAPE) {
 		reader->escape = true;

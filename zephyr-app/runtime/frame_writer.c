@@ -39,12 +39,7 @@ static void put(struct minrpc_writer *writer, const uint8_t *at, uint32_t size, 
 			continue;
 		}
 		end = at + (piece < size ? piece : size);
-		at = minrpc_copy_twos(&to, at, end, &crc);
-		if (at != end) {
-			byte = *at++;
-			*to++ = byte;
-			crc = minrpc_crc16(crc, byte);
-		}
+		at = minrpc_copy_run(&to, at, end, &crc, &byte);
 		writer->fill += (uint32_t)(at - start);
 		if (byte == MINRPC_ESCAPE) {
 			doubled = !doubled;

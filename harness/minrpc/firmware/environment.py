@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 # Places of programs and their caches; the files found there are inputs of the firmware.
@@ -88,6 +89,7 @@ def build_environment(environ: Mapping[str, str]) -> dict[str, str]:
     return kept | counted(environ) | _LANGUAGE
 
 
+@lru_cache(maxsize=1024)
 def _counts(name: str) -> bool:
     if name in _DECIDED_HERE:
         return False

@@ -211,7 +211,7 @@ def link(
                 _require_size(linked, compiled.name)
                 file = Elf(linked.read_bytes(), compiled.name)
                 _require_thread_locals(compiled, file, toolset.elf)
-                image = _image(file, base)
+                image = _image(file, base, zeros=not compiled.start)
                 own = _own_thread_locals(file) if facts.thread_room else range(0)
                 if own:
                     start = own.start - own.start % image.symbols[_ALIGNMENT]
@@ -387,7 +387,8 @@ def _require_inside(image: LinkedImage, file: Elf) -> None:
             raise error
 
 
-def _image(file: Elf, base: int) -> LinkedImage:
+def _image(file: Elf, base: int, *, zeros: bool) -> LinkedImage:
+    """zeros: True if the content has the zeroed variables, since no code on the device zeroes them."""
     # File-local symbols are found, too, unless a global has the same name.
     by_name = {item.name: item for item in file.symbols if item.bind == LOCAL}
     by_name |= {item.name: item for item in file.symbols if item.bind != LOCAL}
@@ -400,8 +401,7 @@ def _image(file: Elf, base: int) -> LinkedImage:
     for at, data in sections:
         content[at - base : at - base + len(data)] = data
     size = symbols["minrpc_end"] - base
-    zeroed = symbols["minrpc_bss_end"] - symbols["minrpc_bss"]
-    if 0 < zeroed <= 512:  # The constructors' code zeroes more. Nothing lies behind the gap without any.
+    if zeros and symbols["minrpc_bss"] != symbols["minrpc_bss_end"]:
         content = content.ljust(size, b"\0")
     registry = symbols[REGISTRY] - base
     constants = symbols["minrpc_constants_end"] - base

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Final
 
 from minrpc.program.c_types import (
@@ -229,6 +230,8 @@ static int copy(value *a, int *c, int n, value *r, int *rc, void *resource)
 }
 """
 
+# The names of a registry begin with their number.
+_COUNT_SIZE: Final = 2
 _NO_LIMIT: Final = 1 << 20
 _LONG: Final = "unsigned long long"
 _INTEGERS: Final = {1: "char", 2: "short", 4: "int", 8: "long long", 16: "__int128"}
@@ -284,9 +287,10 @@ def thunk_source(
         from the thread pointer, and its size.
     """
     names = TypeNames(limits)
+    begins = accumulate((len(function.name.encode()) + 1 for function in functions), initial=_COUNT_SIZE)
     bodies = [
-        _thunk(index, function, names, linked_thunk(function.name) if registry == LINKED else "")
-        for index, function in enumerate(functions)
+        _thunk(index, function, names, begin, linked_thunk(function.name) if registry == LINKED else "")
+        for index, (function, begin) in enumerate(zip(functions, begins, strict=False))
     ]
     listed = [(function.name, thunk_name(index)) for index, function in enumerate(functions)]
     if own_block:
@@ -301,7 +305,10 @@ def thunk_source(
         listed.append((COPY, "copy"))
     entry = _OWN_THREAD_POINTER if thread_pointer else _NO_THREAD_POINTER
     return "\n".join(
-        [_LOCAL, _PRELUDE, entry, *names.definitions, *bodies, registry_source(listed, registry)]
+        [
+            *(_LOCAL, _PRELUDE, entry, _names_source(listed), *names.definitions, *bodies),
+            _table_source(listed, registry),
+        ]
     )
 
 
@@ -310,11 +317,18 @@ def registry_source(listed: Sequence[tuple[str, str]], registry: str = REGISTRY)
 
     The file must declare the type `packed` first.
     """
-    table = ", ".join(function for _, function in listed) or "0"
+    return _names_source(listed) + _table_source(listed, registry)
+
+
+def _names_source(listed: Sequence[tuple[str, str]]) -> str:
     text = "".join(f'\n\t"{name}\\000"' for name, _ in listed)
     count = len(listed)
+    return f'static const char minrpc_names[] = "\\{count & 255:03o}\\{count >> 8:03o}"{text};\n'
+
+
+def _table_source(listed: Sequence[tuple[str, str]], registry: str) -> str:
+    table = ", ".join(function for _, function in listed) or "0"
     return (
-        f'static const char minrpc_names[] = "\\{count & 255:03o}\\{count >> 8:03o}"{text};\n'
         f"static packed *const minrpc_functions[] = {{{table}}};\n"
         "__attribute__((used)) const struct { const char *names; packed *const *functions; } "
         f"{registry} = {{minrpc_names, minrpc_functions}};\n"
@@ -331,8 +345,8 @@ def linked_thunk(packed: str) -> str:
     return f"minrpc_t.{packed}"
 
 
-def _thunk(index: int, function: FunctionDeclaration, names: TypeNames, symbol: str) -> str:
-    """symbol: of the thunk; "" for its C name."""
+def _thunk(index: int, function: FunctionDeclaration, names: TypeNames, begin: int, symbol: str) -> str:
+    """begin: of the function's name in the registry's names. symbol: of the thunk; "" for its C name."""
     types = [names.parameter(parameter.type) for parameter in function.type.parameters]
     result = function.type.result
     arguments = [
@@ -360,7 +374,7 @@ def _thunk(index: int, function: FunctionDeclaration, names: TypeNames, symbol: 
         f'__asm__("{function.symbol}");\n'
         f"{label}static int {thunk_name(index)}{parameters}\n{{\n"
         "\tvoid *before;\n\n\t(void)a, (void)r, (void)resource;\n"
-        f'\tif (!fits("{function.name}", "{form}", c, n)) {{\n\t\treturn -1;\n\t}}\n'
+        f'\tif (!fits(minrpc_names + {begin}, "{form}", c, n)) {{\n\t\treturn -1;\n\t}}\n'
         f"\tbefore = enter();\n\t{body}\n\tleave(before);\n\treturn 0;\n}}\n"
     )
 

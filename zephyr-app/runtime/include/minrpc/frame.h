@@ -48,11 +48,11 @@ static inline uint16_t minrpc_crc16_of_two(uint16_t crc, uint8_t first, uint8_t 
 }
 
 /**
- * Copies bytes by twos, and stops before an ff. Returns the end of the bytes copied. Moves `*to`
- * and `*crc` on.
+ * Copies bytes up to the first ff, by twos where neither is ff. Returns the end of the bytes
+ * copied; `*byte` is the last one if it was copied alone. Moves `*to` and `*crc` on.
  */
-static inline const uint8_t *minrpc_copy_twos(uint8_t **to, const uint8_t *at, const uint8_t *end,
-					      uint16_t *crc)
+static inline const uint8_t *minrpc_copy_run(uint8_t **to, const uint8_t *at, const uint8_t *end,
+					     uint16_t *crc, uint8_t *byte)
 {
 	const uint8_t *last = end - 1;
 	uint8_t *next = *to;
@@ -69,6 +69,11 @@ static inline const uint8_t *minrpc_copy_twos(uint8_t **to, const uint8_t *at, c
 		*next++ = first;
 		*next++ = second;
 		sum = minrpc_crc16_of_two(sum, first, second);
+	}
+	if (at != end) {
+		*byte = *at++;
+		*next++ = *byte;
+		sum = minrpc_crc16(sum, *byte);
 	}
 	*to = next;
 	*crc = sum;
