@@ -6,14 +6,18 @@ from __future__ import annotations
 import shutil
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import minrpc
 import numpy as np
 import pytest
-from minrpc import ConfigurationError, Device, Firmware, LoadedLibrary, LoadError
+from minrpc import ConfigurationError, Device, Firmware, LoadedLibrary, LoadError, build, connect, start
 from minrpc.library import toolset_of
 from minrpc.library.loading import firmware_from
+from minrpc.program import read_program
+
+from tests.native import of_another_build
 
 pytestmark = pytest.mark.once
 
@@ -86,6 +90,44 @@ def test_a_program_of_somebody_else(
         assert set(toolset_of(theirs).flags) & set(toolset_of(firmware).flags)
         return
     assert device.load(tmp_path / "twice.c", firmware=theirs).twice(1.25) == 2.5
+
+
+def test_a_firmware_that_was_built_again_in_its_place(firmware: Firmware | None, tmp_path: Path) -> None:
+    """Code that was linked against the first build is not loaded with the second build."""
+    if firmware is None or firmware.platform.port == "zephyr" or firmware.platform.starts == "rtl":
+        pytest.skip("built in a few seconds: the firmware of bare machines and of this machine")
+    options = (*firmware.platform.cmake_options, "-DMINRPC_ABANDON=OFF")
+    (tmp_path / "check.c").write_text(
+        "unsigned minrpc_crc32(unsigned crc, const void *data, unsigned size);\n"
+        'unsigned check(void) { return minrpc_crc32(0, "123456789", 9); }\n'
+    )
+    elf, addresses = tmp_path / "firmware.elf", set()
+    for built in (firmware, build(firmware.target.changed(cmake_options=options))):
+        shutil.copy2(built.elf, elf)
+        shutil.copy2(built.build_dir / "compile_commands.json", tmp_path)
+        addresses.add(read_program(elf).symbols.addresses["minrpc_crc32"])
+        with start(firmware_from(firmware.target, elf)) as running, connect(running) as device:
+            assert device.load(tmp_path / "check.c").check() == 0xCBF43926
+    assert len(addresses) == 2
+
+
+def test_a_build_directory_that_was_built_again_while_the_first_build_runs(
+    device: Device, firmware: Firmware | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if firmware is None or not device.info().build_id:
+        pytest.skip("the device does not know its build")
+    (tmp_path / "one.c").write_text("int one(void) { return 1; }")
+    theirs = replace(
+        firmware,
+        elf=of_another_build(firmware.elf, tmp_path / "zephyr.elf"),
+        target=replace(firmware.target, build_dir=tmp_path),
+    )
+    monkeypatch.setattr(device.owner, "firmware", theirs)
+    with pytest.raises(LoadError, match=r"runs build [0-9a-f]{16}, zephyr.elf is build") as told:
+        device.load(tmp_path / "one.c")
+    assert told.value.next_step == "it was built again: open the device again, which starts it"
+    monkeypatch.undo()
+    assert device.load(tmp_path / "one.c").one() == 1
 
 
 def test_a_file_that_is_no_program(firmware: Firmware | None, tmp_path: Path) -> None:

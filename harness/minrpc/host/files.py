@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes files atomically: readers see the old or the new content, also with several writers."""
+"""Writes files atomically: readers see the old or the new content, also with several writers. Tells whether a
+file was written again."""
 
 from __future__ import annotations
 
@@ -9,11 +10,13 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from minrpc.errors import ConfigurationError
 
 _Path = TypeVar("_Path", str, Path)
+
+Stamp: TypeAlias = tuple[int, int, int]
 
 if sys.platform != "win32":
     import fcntl
@@ -122,3 +125,9 @@ def _mode_of(path: Path) -> int:
         mask = os.umask(0)
         os.umask(mask)
         return 0o666 & ~mask
+
+
+def stamp_of(path: Path) -> Stamp:
+    """Facts that change when the file is written again: time, size, inode. Raises OSError."""
+    status = os.stat(path)
+    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -13,6 +13,7 @@ from minrpc.client.session import Session
 from minrpc.errors import ConfigurationError, LoadError
 from minrpc.firmware import Firmware
 from minrpc.firmware.build import LIBRARIES
+from minrpc.host.files import Stamp, stamp_of
 from minrpc.library.c_functions import CFunctions
 from minrpc.library.c_library import CLibrary
 from minrpc.library.compiling import PathText, Sources, paths_of, words_of
@@ -64,7 +65,7 @@ class LinkedLibrary(CLibrary):
         self, session: Session, name: str, firmware: Firmware, fakes: Mapping[str, FakeFunction]
     ) -> None:
         """fakes: Python functions by the C function's name."""
-        functions, declarations = _declared(firmware.build_dir / LIBRARIES / name)
+        functions, declarations = _declared(firmware, name)
         module = session.system_lib()
         facts = program_facts(firmware.elf)
         self._program = read_program(firmware.elf)
@@ -130,7 +131,7 @@ def _fakes(firmware: Firmware, library: NamedLibrary, given: FakesGiven | None) 
             f"{library.name} is linked into the firmware without a fake of {unknown}",
             next_step=f"add it to fakes = [...] of [libraries.{library.name}], or load it: linked=False",
         )
-    _, declarations = _declared(firmware.build_dir / LIBRARIES / library.name)
+    _, declarations = _declared(firmware, library.name)
     return {
         name: made_fake(declared_fake(declarations, library.name, name), answers[name])
         for name in library.fakes
@@ -200,8 +201,12 @@ def sources_of(library: NamedLibrary) -> Sources:
     )
 
 
+def _declared(firmware: Firmware, name: str) -> tuple[Mapping[str, FunctionDeclaration], Declarations]:
+    return _declared_in(firmware.build_dir / LIBRARIES / name, stamp_of(firmware.elf))
+
+
 @lru_cache(maxsize=32)
-def _declared(directory: Path) -> tuple[Mapping[str, FunctionDeclaration], Declarations]:
+def _declared_in(directory: Path, stamp: Stamp) -> tuple[Mapping[str, FunctionDeclaration], Declarations]:
     """The functions, and the other declarations; cached."""
     declarations, functions, _ = declared_in(directory)
     return functions, declarations

@@ -13,6 +13,7 @@ from typing import Final
 
 from minrpc.errors import LinkerError, UndefinedSymbolsError
 from minrpc.firmware.cache import cache_home, kept, scratch
+from minrpc.host.files import Stamp, stamp_of
 from minrpc.host.process import run_compiler
 from minrpc.library.absent import nowhere
 from minrpc.library.compiling import Compiled
@@ -260,14 +261,15 @@ def _formats(compiled: Compiled, toolset: Toolset) -> list[str]:
     if not letter and any(map(_has_float_formats, compiled.objects)):
         letter = "d"
     chosen = f"__{letter}_vfprintf".encode()
-    if not letter or not _has_symbol(tuple(toolset.library_files()), chosen):
+    archives = toolset.library_files()
+    if not letter or not _has_symbol(tuple((path, stamp_of(path)) for path in archives), chosen):
         return []
     return [f"--defsym={name}=__{letter}_{name}" for name in ("vfprintf", "vfscanf")]
 
 
 @lru_cache(maxsize=16)
-def _has_symbol(archives: tuple[Path, ...], name: bytes) -> bool:
-    return any(name in path.read_bytes() for path in archives)
+def _has_symbol(archives: tuple[tuple[Path, Stamp], ...], name: bytes) -> bool:
+    return any(name in path.read_bytes() for path, _ in archives)
 
 
 def _has_float_formats(object_file: Path) -> bool:

@@ -29,6 +29,7 @@ from minrpc.errors import (
 )
 from minrpc.firmware import Firmware
 from minrpc.firmware.store import program_with
+from minrpc.host.files import Stamp
 from minrpc.library.call_memory import BYTES, upload
 from minrpc.library.compiling import Compiled, Sources, compile_sources, compile_text, forget_compiled
 from minrpc.library.fake_functions import CallbackFunction, CallingLibrary, FakeFunction
@@ -161,6 +162,10 @@ def firmware_of(session: Session, given: Firmware | None = None) -> Firmware:
         check_build(session, given)
         return given
     if session.owner.firmware is not None:
+        if session.owner.firmware.target.build_dir is not None:
+            check_build(
+                session, session.owner.firmware, "it was built again: open the device again, which starts it"
+            )
         return session.owner.firmware
     target = session.owner.target
     if target is not None and target.elf is not None:
@@ -196,7 +201,11 @@ def firmware_from(target: Target, elf: Path) -> Firmware:
     return Firmware(target, elf, build_dir, hashlib.sha256(content).hexdigest(), cached=True, seconds=0.0)
 
 
-def check_build(session: Session, firmware: Firmware) -> None:
+def check_build(
+    session: Session,
+    firmware: Firmware,
+    next_step: str = "flash the given firmware, or give the running firmware as `firmware=`",
+) -> None:
     """Raise LoadError if the device runs another build than `firmware`. A device that can't report its build
     passes."""
     runs = session.info().build_id
@@ -205,7 +214,7 @@ def check_build(session: Session, firmware: Firmware) -> None:
         raise LoadError(
             f"{session.name} runs build {runs[:16]}, {firmware.elf.name} is build {given[:16]}",
             stage="load",
-            next_step="flash the given firmware, or give the running firmware as `firmware=`",
+            next_step=next_step,
         )
 
 
@@ -469,14 +478,16 @@ def link_ahead(compiled: Compiled, toolset: Toolset, base: int) -> LinkedImage:
 
 def remember(compiled: Compiled, toolset: Toolset, image: LinkedImage) -> None:
     """Caches an image linked in advance; used if the device allocates a block at its address."""
-    _keep(_Key(compiled.key, toolset.elf, image.base, (), _page_at(toolset.elf, image.base)), _Linked(image))
+    page = _page_at(toolset.elf, image.base)
+    _keep(_Key(compiled.key, toolset.elf, toolset.stamp, image.base, (), page), _Linked(image))
 
 
 class _Key(NamedTuple):
-    """taken: what other libraries have of the threads' room. page: as `link` takes it."""
+    """elf, stamp: the firmware's. taken: what other libraries have of the threads' room. page: see `link`."""
 
     compiled: str
     elf: Path
+    stamp: Stamp
     base: int
     taken: tuple[range, ...]
     page: int
@@ -523,7 +534,7 @@ class _Linker:
         self._toolset = toolset
 
     def link(self, compiled: Compiled, base: int, taken: tuple[range, ...] = ()) -> LinkedImage:
-        key = _Key(compiled.key, self._toolset.elf, base, taken, self.page)
+        key = _Key(compiled.key, self._toolset.elf, self._toolset.stamp, base, taken, self.page)
         linked = _images.get(key)
         if linked is None or self.addresses(linked.far) != linked.far:
             linked = self._linked(compiled, base, taken)

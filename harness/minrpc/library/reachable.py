@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
+from minrpc.host.files import Stamp, stamp_of
 from minrpc.library.toolset import Toolset
 from minrpc.program import Elf
 from minrpc.program.elf import LOCAL
@@ -36,7 +37,7 @@ class Objects:
         """The objects and archives at `paths`, without the definitions of `absent`."""
         defined: dict[str, tuple[Elf, int]] = {}
         for path in paths:
-            for name, place in _defined(path).items():
+            for name, place in _defined(path, stamp_of(path)).items():
                 defined.setdefault(name, place)
         return cls({name: place for name, place in defined.items() if name not in absent})
 
@@ -47,11 +48,17 @@ class Objects:
             yield (elf, target) if target else self.defined.get(name, name)
 
 
-_elves = lru_cache(maxsize=16)(elves_of)
+def _elves(path: Path) -> Sequence[Elf]:
+    return _read(path, stamp_of(path))
 
 
 @lru_cache(maxsize=16)
-def _defined(path: Path) -> Mapping[str, tuple[Elf, int]]:
+def _read(path: Path, stamp: Stamp) -> Sequence[Elf]:
+    return elves_of(path)
+
+
+@lru_cache(maxsize=16)
+def _defined(path: Path, stamp: Stamp) -> Mapping[str, tuple[Elf, int]]:
     defined: dict[str, tuple[Elf, int]] = {}
     for elf in _elves(path):
         for symbol in elf.symbols:
@@ -62,7 +69,7 @@ def _defined(path: Path) -> Mapping[str, tuple[Elf, int]]:
 
 def forget_objects() -> None:
     """Empty the caches of objects and archives."""
-    _elves.cache_clear()
+    _read.cache_clear()
     _defined.cache_clear()
 
 

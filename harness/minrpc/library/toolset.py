@@ -17,6 +17,7 @@ from typing import Final
 from minrpc.errors import ConfigurationError, ToolchainMissingError
 from minrpc.firmware import Firmware
 from minrpc.firmware.toolchain import base_extensions, debian_compiler
+from minrpc.host.files import Stamp, stamp_of
 from minrpc.host.process import ask_tool
 from minrpc.program import Elf, read_program
 from minrpc.program.c_types import AlignmentLimits
@@ -70,6 +71,7 @@ class Toolset:
     compiler: the C compiler; the C++ compiler has its name with "g++". flags: for the processor and its ABI.
     includes: the firmware's own include options, which come last.
     elf: the firmware; loaded code is linked against it. libraries: a C library that was built with it.
+    stamp: of the firmware's file, which another build may overwrite.
     """
 
     compiler: str
@@ -77,6 +79,7 @@ class Toolset:
     includes: tuple[str, ...]
     elf: Path
     libraries: tuple[Path, ...] = ()
+    stamp: Stamp = (0, 0, 0)
 
     @property
     def cxx(self) -> str:
@@ -181,9 +184,13 @@ class ProgramFacts:
         return self.machine == "EM_ARM"
 
 
-@lru_cache(maxsize=64)
 def program_facts(elf: Path) -> ProgramFacts:
-    """The facts from the program's ELF header."""
+    """The facts from the program's ELF header and symbols, read once while the file is the same."""
+    return _facts(elf, stamp_of(elf))
+
+
+@lru_cache(maxsize=64)
+def _facts(elf: Path, stamp: Stamp) -> ProgramFacts:
     file = read_program(elf).elf
     addresses = (symbol.value for symbol in file.symbols if symbol.name == _THREAD_LOCALS)
     thread_locals = next(addresses, None) if file.thread_locals else None
@@ -203,11 +210,12 @@ def toolset_of(firmware: Firmware) -> Toolset:
     Raises ConfigurationError if neither has it.
     """
     commands = firmware.build_dir / COMMANDS
-    return toolset_from(commands, firmware.elf) if commands.is_file() else toolset_by(firmware.elf)
+    given = (firmware.elf, stamp_of(firmware.elf))
+    return _toolset_from(commands, *given) if commands.is_file() else _toolset_by(*given)
 
 
 @lru_cache(maxsize=16)
-def toolset_by(elf: Path) -> Toolset:
+def _toolset_by(elf: Path, stamp: Stamp) -> Toolset:
     """Debian's compiler for the program's processor, with the flags that its debug information names.
 
     Raises ConfigurationError, ToolchainMissingError.
@@ -222,7 +230,7 @@ def toolset_by(elf: Path) -> Toolset:
         )
     flags = [word for word in told.flags.split() if _TOLD.fullmatch(word)]
     specs = ["--specs=picolibc.specs"] if arch in ("arm", "riscv") else []
-    return Toolset(debian_compiler(arch), (*flags, *specs), (), elf)
+    return Toolset(debian_compiler(arch), (*flags, *specs), (), elf, stamp=stamp)
 
 
 def is_clang(compiler: str) -> bool:
@@ -236,15 +244,15 @@ def _is_clang(path: str) -> bool:
 
 
 @lru_cache(maxsize=64)
-def toolset_from(commands: Path, elf: Path) -> Toolset:
+def _toolset_from(commands: Path, elf: Path, stamp: Stamp) -> Toolset:
     """The toolset from a build's compile_commands.json, for the program `elf`."""
     entries = json.loads(commands.read_text())
     entry = next((entry for entry in entries if str(entry["file"]).endswith(_EXAMPLE)), entries[0])
     words = entry.get("arguments") or shlex.split(entry["command"])
-    return _from_command(words, Path(entry["directory"]), commands.parent, elf)
+    return _from_command(words, Path(entry["directory"]), commands.parent, elf, stamp)
 
 
-def _from_command(words: Sequence[str], work: Path, kept: Path, elf: Path) -> Toolset:
+def _from_command(words: Sequence[str], work: Path, kept: Path, elf: Path, stamp: Stamp) -> Toolset:
     """work: the build's directory at the time; its generated files are in `kept` now."""
     if Path(words[0]).name == "ccache":
         words = words[1:]
@@ -265,7 +273,8 @@ def _from_command(words: Sequence[str], work: Path, kept: Path, elf: Path) -> To
         elif word.startswith("-") and not _DROPPED.fullmatch(word):
             flags.append(_moved(word, work, kept))
     library = kept / "modules" / "picolibc" / "libc.a"
-    return Toolset(words[0], tuple(flags), tuple(includes), elf, (library,) if library.is_file() else ())
+    libraries = (library,) if library.is_file() else ()
+    return Toolset(words[0], tuple(flags), tuple(includes), elf, libraries, stamp)
 
 
 def _kept_definition(word: str) -> list[str]:

@@ -20,6 +20,7 @@ from elftools.dwarf.die import DIE
 from elftools.dwarf.dwarfinfo import DWARFInfo
 from elftools.elf.elffile import ELFFile
 
+from minrpc.host.files import Stamp, stamp_of
 from minrpc.program.elf import FUNCTION, GLOBAL, HIDDEN, LOCAL, UNDEFINED, WEAK, Elf, Symbol
 from minrpc.program.lines import Line, LineTable
 from minrpc.program.reader_errors import reads
@@ -237,12 +238,11 @@ class Program:
 
 def read_program(path: Path) -> Program:
     """The program in the file, read once while the file is the same. Raises ProgramFileError, OSError."""
-    status = path.stat()
-    return _read(path, (status.st_mtime_ns, status.st_size, status.st_ino))
+    return _read(path, stamp_of(path))
 
 
 @lru_cache(maxsize=_PROGRAMS)
-def _read(path: Path, stamp: tuple[int, int, int]) -> Program:
+def _read(path: Path, stamp: Stamp) -> Program:
     return Program(path.name, path.read_bytes())
 
 

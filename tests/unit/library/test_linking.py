@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Symbols that loaded code is linked with."""
 
+import shutil
+import subprocess
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 from elftools.elf.elffile import ELFFile
 from minrpc import Target, build
-from minrpc.library import Sources, compile_sources, linking, toolset_of
+from minrpc.library import Sources, compile_sources, linking, program_facts, toolset_of
 from minrpc.library.linking import firmware_symbols, link
+from minrpc.library.loading import firmware_from
+from minrpc.library.reachable import needing
 
 # Text of a section's attribute that GCC passes to the assembler: of memory without content.
 _ZEROS = '{place},\\"aw\\",{mark}nobits{comment}'
@@ -50,6 +54,25 @@ def test_symbols_of_a_firmware_are_made_once_and_by_another_version_anew(
     again = firmware_symbols(toolset)
     assert again != made
     assert again.read_bytes() == made.read_bytes()
+
+
+def test_files_of_the_user_are_read_again_when_they_were_written_again(tmp_path: Path) -> None:
+    """A session in which a user builds, loads, edits, builds and loads."""
+    elf, archive = tmp_path / "firmware.elf", tmp_path / "libf.a"
+    toolsets = []
+    for name in ("posix", "bare_mps2_an385"):
+        target = Target.named(name)
+        shutil.copy2(build(target).elf, elf)
+        toolsets.append(toolset_of(firmware_from(target, elf)))
+        assert (program_facts(elf).machine == "EM_ARM") == (name == "bare_mps2_an385")
+    assert toolsets[0] != toolsets[1]
+    for body, lacks in (("return x;", {}), ("return gone(x);", {"f": ("gone",)}), ("return -x;", {})):
+        (tmp_path / "f.c").write_text(f"int gone(int); int f(int x) {{ {body} }}")
+        command = "gcc -c -g f.c -o f.o && ar rcs libf.a f.o"
+        subprocess.run(command, shell=True, cwd=tmp_path, check=True)
+        assert (
+            needing(["f"], ["gone"], [archive], toolset_of(build(Target.named("posix")))).functions == lacks
+        )
 
 
 @pytest.mark.parametrize(
