@@ -102,6 +102,39 @@ def test_loaded_code_is_known_by_its_names(image: Firmware, tmp_path: Path) -> N
         assert body - 1 <= most.number <= body
 
 
+def test_functions_of_one_name_in_two_files_have_their_lines(image: Firmware, tmp_path: Path) -> None:
+    """A profile sums what ran at an address, also after other code was at it."""
+    helper = "__attribute__((noinline)) static int helper(volatile int n)\n{\n\treturn n %s 3;\n}\n\n"
+    (tmp_path / "one.c").write_text(helper % "+" + "int one(int n) { return helper(n) + 1; }\n")
+    (tmp_path / "two.c").write_text(
+        "int one(int n);\n" + helper % "-" + "int two(int n) { return one(n) * helper(n); }\n"
+    )
+    (tmp_path / "other.c").write_text(LOADED)
+    with (
+        counters_for(image.elf, flow=True) as counters,
+        start(image, counters=counters) as running,
+        connect(running) as device,
+    ):
+        if "code_loading" not in device.info().options:
+            pytest.skip("its firmware takes no code")
+        profiles = []
+        for sources, name in (
+            (["one.c", "two.c"], "two"),
+            (["other.c"], "outer"),
+            (["one.c", "two.c"], "two"),
+        ):
+            library = library_of(device.load([tmp_path / source for source in sources]))
+            profiles.append(profile_call(library, counters, name, [5]))
+            library.unload()
+    for profile in profiles[::2]:
+        assert sum(profile.called_lines.values()) == profile.inclusive
+        lines = {(Path(line.file).name, line.number) for line in profile.called_lines if line}
+        assert {("one.c", 3), ("two.c", 4)} <= lines
+        assert {"helper (one.c)", "helper (two.c)"} <= {row.name for row in profile.functions}
+        assert profile.skipped_lines == {}
+    assert profiles[0].called_lines == profiles[2].called_lines
+
+
 STORM = Path(__file__).parent / "c" / "storm.c"
 NAMED_LIKE_INTERRUPTS = ("trapezoid", "misread_count", "exchange_all")
 

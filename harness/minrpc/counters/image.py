@@ -79,7 +79,10 @@ class LoadedCode:
         """The function at `address`, or the range of all code; None outside."""
         everything = self.functions[0]
         inside = everything.start <= address < everything.end
-        return self.program.function_at(address) or (everything if inside else None)
+        function = self.program.function_at(address)
+        if function is None:
+            return everything if inside else None
+        return function._replace(name=self.program.name_of(function))
 
 
 class AddressRange(NamedTuple):

@@ -168,7 +168,13 @@ def profile_call(
 
 
 def _ran(counters: QemuCounters) -> dict[int, int | None]:
-    return {at: times for _, counts in counters.executed_by_code() for at, times in counts.items()}
+    """Executions of each instruction, of all code that was at its address; None if not known."""
+    ran: dict[int, int | None] = {}
+    for _, counts in counters.executed_by_code():
+        for at, times in counts.items():
+            known = ran.get(at, 0)
+            ran[at] = None if times is None or known is None else known + times
+    return ran
 
 
 def _so_far(counters: QemuCounters, by: Unit) -> tuple[CallTree, Counts, int]:

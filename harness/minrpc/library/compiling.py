@@ -46,9 +46,9 @@ from minrpc.program import Elf, read_program
 from minrpc.program.c_types import Declarations, FunctionDeclaration, FunctionType, Pointer, strip
 from minrpc.program.compiler import Compiler, compiler_of_object
 from minrpc.program.debug_info import read_declarations
-from minrpc.program.elf import THREAD, UNDEFINED
+from minrpc.program.elf import GLOBAL, THREAD, UNDEFINED, WEAK
 from minrpc.program.merging import UNTYPED, merged
-from minrpc.program.objects import elves_of, read_object
+from minrpc.program.objects import elves_of, elves_of_library, read_object
 from minrpc.program.packing import SECTION, ask_alignments, ask_arguments
 from minrpc.targets.flags import flags_at
 
@@ -72,6 +72,8 @@ _SMALL_BSS: Final = 512
 _KEPT: Final = 64
 # Objects hold the paths of their sources.
 _ANYWHERE: Final = Places({})
+# Flags that change how functions are called.
+_CALLING: Final = ("-m", "-fpcc-struct-return", "-freg-struct-return", "-ffixed-", "-fcall-")
 _DECLARED: Final = "minrpc_declared_"
 
 PathText: TypeAlias = str | os.PathLike[str]
@@ -334,8 +336,10 @@ def _with_thunks(
             ask_alignments(read, str(source), facts.pointer_size, compiled)
             if facts.machine == "EM_ARM":
                 ask_arguments(read, str(source), partial(compiled, flags=("-O1", "-fno-sanitize=all")))
-    declarations = merged(each)
+    for library in sources.libraries:
+        _require_machine(library, elves_of_library(library), facts.machine)
     elves = [content.elf for content in contents]
+    declarations = merged(_without_overridden(each, elves))
     if any(map(sources.has_statics, sources.files)):
         objects, statics = _with_statics(sources, objects, elves, each, toolset)
         declarations = replace(declarations, functions={**declarations.functions, **statics})
@@ -417,6 +421,25 @@ def _with_statics(
         )
         for item, elf, own, called in zip(objects, elves, functions, named, strict=True)
     ), {function.name: function for called in named for function in called}
+
+
+def _without_overridden(each: Sequence[Declarations], elves: Sequence[Elf | None]) -> Sequence[Declarations]:
+    """The declarations without those of weak functions and variables that another object replaces."""
+    symbols = [elf.symbols if elf else () for elf in elves]
+    strong = {symbol.name for own in symbols for symbol in own if symbol.bind == GLOBAL and symbol.placed}
+    weak = [
+        {symbol.name for symbol in own if symbol.bind == WEAK and symbol.placed} & strong for own in symbols
+    ]
+    return [
+        replace(
+            read,
+            functions={name: item for name, item in read.functions.items() if item.symbol not in names},
+            every_variable=[item for item in read.every_variable if item.item.symbol not in names],
+        )
+        if names
+        else read
+        for read, names in zip(each, weak, strict=True)
+    ]
 
 
 def _endings(elves: Sequence[Elf | None]) -> tuple[str, ...]:
@@ -545,7 +568,7 @@ class CompiledFile:
 
 def compile_file(source: Path, sources: Sources, toolset: Toolset) -> CompiledFile:
     if source.suffix in _BINARY:
-        _require_machine(source, program_facts(toolset.elf).machine)
+        _require_machine(source, elves_of(source), program_facts(toolset.elf).machine)
         return CompiledFile(source, None)
     command = _command(source, sources, toolset)
     is_header = source.suffix in _HEADER
@@ -597,9 +620,9 @@ def _require_gnu(compiler: str, source: Path) -> None:
         )
 
 
-def _require_machine(path: Path, machine: str) -> None:
+def _require_machine(path: Path, elves: Sequence[Elf], machine: str) -> None:
     """Raise ConfigurationError for an object or archive of another machine."""
-    other = {elf.machine for elf in elves_of(path)} - {machine}
+    other = {elf.machine for elf in elves} - {machine}
     if other:
         raise ConfigurationError(
             f"{path.name} was compiled for {min(other).removeprefix('EM_')}, "
@@ -618,7 +641,7 @@ def _weak(functions: Sequence[str]) -> Sequence[Path]:
 
 def calling_flags(flags: Sequence[str]) -> Sequence[str]:
     """The flags that code which calls the sources, or is called by them, must have, too."""
-    return [flag for flag in flags if flag.startswith("-m")]
+    return [flag for flag in flags if flag.startswith(_CALLING)]
 
 
 def compile_text(text: str, toolset: Toolset, flags: Sequence[str] = ()) -> Path:

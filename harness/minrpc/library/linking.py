@@ -23,10 +23,11 @@ from minrpc.library.toolset import Toolset, program_facts, run_tool
 from minrpc.names import listed
 from minrpc.program import elf as elf_reader, read_program
 from minrpc.program.elf import FUNCTION, GLOBAL, HIDDEN, LOCAL, THREAD, UNDEFINED, WEAK, Elf, Symbol
+from minrpc.program.objects import elves_of_library
 
 _LINK_S: Final = 120.0
 ALIGNMENT: Final = 16
-"""Alignment of the block's address, and of each function in it, in bytes."""
+"""Alignment of the block's address, and at least of each function in it, in bytes."""
 
 _SCRIPT: Final = """\
 PHDRS
@@ -53,7 +54,8 @@ SECTIONS
 		minrpc_constants_end = .;
 		. = ALIGN(8);
 		minrpc_constructors = .;
-		KEEP(*(SORT_BY_INIT_PRIORITY(.init_array.*) .init_array .ctors .ctors.*))
+		KEEP(*(SORT_BY_INIT_PRIORITY(.init_array.*) SORT_BY_INIT_PRIORITY(.ctors.*)))
+		KEEP(*(.init_array .ctors))
 		minrpc_constructors_end = .;
 	}} :memory
 	/* In an emulator, a store to a page that has code takes far longer. */
@@ -74,7 +76,7 @@ SECTIONS
 	.zeroed (NOLOAD) : {{
 		/* The linker gives .tbss an address, but no room. */
 		. += SIZEOF(.tbss);
-		KEEP(*(.bss .bss.* .sbss .sbss.* .noinit .noinit.* COMMON))
+		KEEP(*(.bss .bss.* .sbss .sbss.* .lbss .lbss.* .gnu.linkonce.[bs]* .noinit .noinit.* COMMON))
 		minrpc_bss_end = .;
 	}}
 	.others : {{
@@ -189,11 +191,12 @@ def link(
     with scratch() as directory:
         linked = directory / "loaded.elf"
         facts = program_facts(toolset.elf)
+        alignment = _code_alignment(compiled)
         firmwares = base if facts.thread_room else facts.thread_locals
         while True:
             script = _SCRIPT.format(
                 base=base,
-                alignment=ALIGNMENT,
+                alignment=alignment,
                 page=page,
                 firmware_thread_locals=""
                 if firmwares is None
@@ -246,9 +249,16 @@ def _command(
     command += [f"--defsym={known_name}={value:#x}" for known_name, value in known.items()]
     command += [str(object_file) for object_file in (*compiled.objects, *stubs) if object_file.suffix != ".a"]
     command += ["--whole-archive", *archives, "--no-whole-archive"] if archives else []
-    command += [str(firmware_symbols(toolset))]
     command += ["--start-group", *map(str, compiled.libraries), "--end-group"] if compiled.libraries else []
+    command += [str(firmware_symbols(toolset))]  # Behind, since an archive defines only undefined symbols.
     return command + list(toolset.library_options())
+
+
+def _code_alignment(compiled: Compiled) -> int:
+    """The alignment of each function, in bytes: the largest that one of them needs."""
+    elves = (elf for path in (*compiled.objects, *compiled.libraries) for elf in elves_of_library(path))
+    sections = (section for elf in elves for section in elf.sections)
+    return max([ALIGNMENT, *(section.alignment for section in sections if section.executable)])
 
 
 def _formats(compiled: Compiled, toolset: Toolset) -> list[str]:
@@ -403,7 +413,8 @@ def _image(file: Elf, base: int, *, zeros: bool) -> LinkedImage:
     for at, data in sections:
         content[at - base : at - base + len(data)] = data
     size = symbols["minrpc_end"] - base
-    if zeros and symbols["minrpc_bss"] != symbols["minrpc_bss_end"]:
+    own = any(item.name == ".others" and item.size and not item.stored for item in file.sections)
+    if own or (zeros and symbols["minrpc_bss"] != symbols["minrpc_bss_end"]):
         content = content.ljust(size, b"\0")
     registry = symbols[REGISTRY] - base
     constants = symbols["minrpc_constants_end"] - base

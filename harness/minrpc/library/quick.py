@@ -76,9 +76,9 @@ def has_plain_result(ctype: CType) -> bool:
     stripped = strip(ctype)
     if isinstance(stripped, Void):
         return True
-    return isinstance(stripped, Scalar) and (
-        is_float(stripped) or (stripped.kind == "int" or (stripped.kind == "uint" and stripped.size < 8))
-    )
+    if not isinstance(stripped, Scalar):
+        return False
+    return is_float(stripped) or stripped.size < {"int": 16, "uint": 8}.get(stripped.kind, 0)
 
 
 def _converter(function: str, name: str, ctype: CType) -> _Converter | None:

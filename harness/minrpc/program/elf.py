@@ -100,6 +100,7 @@ class Section(NamedTuple):
     writable: bool
     executable: bool
     thread_local: bool
+    alignment: int
 
 
 class Segment(NamedTuple):
@@ -155,7 +156,7 @@ class Elf:
     @reads
     def sections(self) -> list[Section]:
         """All sections, in the order of the file."""
-        columns = [self._headers[name].tolist() for name in ("addr", "size", "flags", "type")]
+        columns = [self._headers[name].tolist() for name in ("addr", "size", "flags", "type", "align")]
         return [
             Section(
                 name.decode(errors="replace"),
@@ -166,8 +167,9 @@ class Elf:
                 bool(flags & 1),
                 bool(flags & 4),
                 bool(flags & 0x400),
+                alignment,
             )
-            for name, address, size, flags, kind in zip(self._names, *columns, strict=True)
+            for name, address, size, flags, kind, alignment in zip(self._names, *columns, strict=True)
         ]
 
     @cached_property

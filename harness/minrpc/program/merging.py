@@ -37,7 +37,10 @@ def merged(several: Sequence[Declarations]) -> Declarations:
     declared: dict[str, FunctionDeclaration] = {}
     statics: dict[str, FunctionDeclaration] = {}
     for declarations in reversed(several):
-        declared.update(declarations.declared)
+        for name, function in declarations.declared.items():
+            # One without a prototype, `int get();`, tells less than another file's.
+            if name not in declared or function.type.parameters or not function.type.variadic:
+                declared[name] = function
         statics.update(declarations.statics)
     for function in (function for declarations in several for function in declarations.functions.values()):
         add_function(functions, function)

@@ -38,6 +38,15 @@ def elves_of(path: Path) -> list[Elf]:
     return elves_in(path, path.read_bytes())
 
 
+def elves_of_library(path: Path) -> list[Elf]:
+    """The objects of a file that the linker searches; a linker script has none.
+
+    Raises OSError, ProgramFileError.
+    """
+    content = path.read_bytes()
+    return elves_in(path, content) if content.startswith((b"!<", _ELF)) else []
+
+
 @reads
 def elves_in(path: Path, content: bytes) -> list[Elf]:
     """The objects in an archive; for another file, its content. Raises ProgramFileError."""
