@@ -95,3 +95,37 @@ def test_a_packed_struct_with_the_layout_of_another(aligned: LoadedLibrary) -> N
     assert aligned["later_by"](3, (1 << 40,)) == stamp((1 << 40) + 3)
     assert aligned["called"](lambda first, s: s.ms * 2 + first, 1 << 33) == (1 << 34) + 1
     assert aligned["called"](aligned["ms_of"], 5) == 6
+
+
+WIDE = """
+#include <stdint.h>
+
+struct ring { char first; } __attribute__((aligned(512)));
+
+int off(const struct ring *p) { return (int)((uintptr_t)p % 512) + p->first - 1; }
+int by_value(struct ring one) { return one.first; }
+void write_ring(struct ring *p, int value) { p->first = (char)value; }
+int ask(struct ring *p);
+int asks(void)
+{
+	struct ring ring = {4};
+
+	return ask(&ring) + ring.first;
+}
+"""
+
+
+def test_a_struct_that_is_aligned_to_more_than_the_devices_memory(load: Load, tmp_path: Path) -> None:
+    """A descriptor of DMA lies at a multiple of its alignment, in each way of passing it."""
+    (tmp_path / "wide.c").write_text(WIDE)
+    lib: LoadedLibrary = load(tmp_path / "wide.c", fakes={"ask": lambda ring: lib["off"](lib.types.ring(1))})
+    ring = lib.types.ring(1)
+    others = [lib.types.ring(1) for _ in range(3)]
+    assert [lib["off"](each) for each in (ring, *others)] == [0] * 4
+    assert lib["by_value"](lib.types.ring(7)) == 7
+    lib["write_ring"](ring, 9)
+    assert ring.first == 9
+    placed = [lib.place(lib.types.ring(1)) for _ in range(3)]
+    assert [each.address % 512 for each in placed] == [lib["off"](each) for each in placed] == [0] * 3
+    # A call by Python while C waits.
+    assert lib["asks"]() == 4

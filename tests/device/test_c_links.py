@@ -149,3 +149,16 @@ def test_integers_of_sixteen_bytes(device: Device, load: Load, write: Write) -> 
         pytest.skip("its compiler has no __int128")
     (source,) = write(wide="__int128 wide(long long x) { return (__int128)x * x * x; }\n")
     assert load(source)["wide"](-(10**10)) == -(10**30)
+
+
+def test_sizes_of_one_name_in_several_files_are_all_told(load: Load, tmp_path: Path) -> None:
+    helper = "static int state[%d];\n__attribute__((noinline)) static int helper(volatile int n)\n"
+    helper += "{\n\tstate[0]++;\n\treturn n * 3 + state[%d];\n}\n"
+    for name, size in (("one", 5), ("two", 9)):
+        text = helper % (size, size - 1) + f"int {name}(int n) {{ return helper(n) + 1; }}\n"
+        (tmp_path / f"{name}.c").write_text(text)
+    sizes = load(tmp_path / "one.c", tmp_path / "two.c").own_sizes
+    assert (sizes["state (one.c)"], sizes["state (two.c)"]) == (20, 36)
+    assert min(sizes[f"helper ({name}.c)"] for name in ("one", "two")) > 4
+    assert sizes.keys() >= {"one", "two"}
+    assert not {"helper", "state"} & sizes.keys()

@@ -36,6 +36,8 @@ def test_by_name_with_their_types(device: Device) -> None:
     assert crc(0, data, 100) == zlib.crc32(data.tobytes())
     assert crc(0, b"123456789", 9) == 0xCBF43926
     assert crc is device.firmware["minrpc_crc32"]
+    firmware = minrpc.library_of(device.firmware)
+    assert firmware["minrpc_crc32"].size == firmware.symbols.sizes["minrpc_crc32"] > 8
     assert {"minrpc_crc32", "minrpc_server_receive"} <= set(dir(device.firmware))
 
 

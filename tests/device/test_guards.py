@@ -61,6 +61,9 @@ def watched(
 def test_a_write_to_loaded_constants_is_told(watched: LoadedLibrary) -> None:
     with pytest.raises(GuardError, match=r"write_constant wrote 1 byte of kinds\.c's .* 0x\w+, in fixed"):
         watched["write_constant"](9)
+    # The memory is not repaired: further calls fail, and tell the function that wrote.
+    with pytest.raises(GuardError, match=r"^write_constant wrote 1 byte of kinds\.c's .*"):
+        watched["product"](2, 3)
     watched["write_constant"].__call__(8, guards=False)
     assert watched["product"](2, 3) == 6
 

@@ -12,8 +12,13 @@ from minrpc import (
     LoadError,
     RunningDevice,
     Target,
+    build,
+    connect,
+    counters_for,
     library_of,
     open_device,
+    profile_call,
+    start,
 )
 from minrpc.library import LinkedLibrary
 
@@ -61,6 +66,28 @@ def test_either_way_by_name(platform: str) -> None:
         with pytest.raises(ConfigurationError, match="there is no library 'kind'") as caught:
             device.library("kind")
         assert "known are kinds" in str(caught.value)
+
+
+@pytest.mark.slow
+@pytest.mark.once
+def test_a_functions_figures_are_its_own_either_way(platform: str) -> None:
+    """Linked in, loaded, or named as a function of the firmware: without the thunk that calls it."""
+    firmware = build(Target.named(platform, platforms_file=FILE))
+    if firmware.platform.starts != "qemu":
+        pytest.skip("nothing counts there")
+    with (
+        counters_for(firmware.elf, flow=True, memory=True) as counters,
+        start(firmware, counters=counters) as running,
+        connect(running) as device,
+    ):
+        figures = []
+        for lib in (device.library("kinds"), device.library("kinds", linked=False), device.firmware):
+            library = library_of(lib)
+            profile = profile_call(library, counters, "product", [3, 5])
+            timed = library.measure("product", number=1, repeat=5, counters="all")(3, 5)
+            figures.append((profile.inclusive, timed.inclusive, min(timed.counters["stack_bytes"])))
+    assert figures[0] == figures[1] == figures[2]
+    assert figures[0][1]["instructions"] == figures[0][0] < 20
 
 
 @pytest.mark.slow

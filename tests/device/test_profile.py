@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from minrpc import Firmware, Profile, connect, counters_for, library_of, profile_call, start
+from minrpc import Firmware, HarnessError, Profile, connect, counters_for, library_of, profile_call, start
 from minrpc.counters import Counts
 from minrpc.counters.image import Image
 from minrpc.counters.packed_code import packed_function_code
@@ -60,6 +60,26 @@ __attribute__((noinline)) static int helper(int n)
 }
 
 int outer(int n) { return helper(n) + helper(n + 1); }
+"""
+
+
+NAMES = """
+int labelled(int n) __asm__("other_name");
+int labelled(int n) { return helper(n) + helper(n + 1); }
+int alias(int n) __attribute__((alias("outer")));
+int inc(int n) { return helper(n); }
+"""
+
+WAYS = """
+int left(int depth);
+__attribute__((noinline, noclone)) int right(int depth)
+{
+	return depth == 0 ? 1 : left(depth - 1) + right(depth - 1);
+}
+__attribute__((noinline, noclone)) int left(int depth)
+{
+	return depth == 0 ? 2 : left(depth - 1) + right(depth - 1);
+}
 """
 
 
@@ -133,6 +153,84 @@ def test_functions_of_one_name_in_two_files_have_their_lines(image: Firmware, tm
         assert {"helper (one.c)", "helper (two.c)"} <= {row.name for row in profile.functions}
         assert profile.skipped_lines == {}
     assert profiles[0].called_lines == profiles[2].called_lines
+
+
+def test_a_function_that_has_other_names_in_its_file_has_its_figure(image: Firmware, tmp_path: Path) -> None:
+    """The packed function's name, an alias and an assembler's label are not the name in the tree."""
+    (tmp_path / "names.c").write_text(LOADED + NAMES)
+    given = {"labelled": [50], "outer": [50], "inc": [50]}
+    with (
+        counters_for(image.elf, flow=True) as counters,
+        start(image, counters=counters) as running,
+        connect(running) as device,
+    ):
+        if "code_loading" not in device.info().options:
+            pytest.skip("its firmware takes no code")
+        own = device.system_lib()
+        alone = profile_call(own, counters, "inc", [50]).inclusive
+        lib = library_of(device.load(tmp_path / "names.c", flags=["-O1"]))
+        profiles = {name: profile_call(lib, counters, name, given[name]) for name in given}
+        timed = {
+            name: lib.measure(name, number=1, repeat=3, counters=["instructions"])(*given[name])
+            for name in given
+        }
+        # The firmware's function has the name of a loaded one.
+        firmwares = profile_call(own, counters, "inc", [50])
+        measured = own.measure("inc", number=1, repeat=3, counters=["instructions"])(50)
+    for name, profile in profiles.items():
+        assert timed[name].inclusive == {"instructions": profile.inclusive}
+        assert profile.inclusive < profile.total
+    assert profiles["labelled"].inclusive == profiles["outer"].inclusive
+    assert firmwares.function == "inc (firmware)"
+    assert firmwares.inclusive == alone == measured.inclusive["instructions"]
+
+
+def test_recursion_that_is_too_deep_for_the_tree_is_told(image: Firmware, tmp_path: Path) -> None:
+    """More ways from the call to its functions than the tree has room for."""
+    (tmp_path / "ways.c").write_text(WAYS)
+    with (
+        counters_for(image.elf, flow=True) as counters,
+        start(image, counters=counters) as running,
+        connect(running) as device,
+    ):
+        if "code_loading" not in device.info().options:
+            pytest.skip("its firmware takes no code")
+        lib = library_of(device.load(tmp_path / "ways.c", flags=["-O1"]))
+        profile = profile_call(lib, counters, "left", [12])
+        calls = {row.name: row.calls for row in profile.called.rows()}
+        assert calls["left"] + calls["right"] == 2**13 - 1
+        with pytest.raises(HarnessError, match="no room for the call tree"):
+            profile_call(lib, counters, "left", [17])
+        # Counts without a tree are whole.
+        measured = lib.measure("left", number=1, repeat=1, counters=["instructions"])(12)
+    assert measured.inclusive == {}
+    assert measured.counters["instructions"][0] > 2**13
+
+
+def test_recursion_of_many_ways_has_cycles(image: Firmware, tmp_path: Path) -> None:
+    """Each way has its own edges between blocks of code: they are found among tens of thousands."""
+    core = image.target.platform.core
+    if not core:
+        pytest.skip("no core with a table stands for this platform")
+    ways = "".join(
+        f"__attribute__((noinline, noclone)) int {name}(int n)\n"
+        f"{{\n\treturn n == 0 ? {number} : a(n - 1) + b(n - 1) + c(n - 1);\n}}\n"
+        for number, name in enumerate("abc")
+    )
+    (tmp_path / "three.c").write_text("int a(int);\nint b(int);\nint c(int);\n" + ways)
+    with (
+        counters_for(image.elf, flow=True, core=load_core(core)) as counters,
+        start(image, counters=counters) as running,
+        connect(running) as device,
+    ):
+        if "code_loading" not in device.info().options:
+            pytest.skip("its firmware takes no code")
+        lib = library_of(device.load(tmp_path / "three.c", flags=["-O1"]))
+        few, many = (profile_call(lib, counters, "a", [n], "cycles") for n in (3, 9))
+    calls = {row.name: row.calls for row in many.called.rows()}
+    assert sum(calls[name] for name in "abc") == (3**10 - 1) / 2
+    # Each inner call costs the same, and each outer one.
+    assert many.inclusive / few.inclusive == pytest.approx((3**10 - 1) / (3**4 - 1), rel=0.05)
 
 
 STORM = Path(__file__).parent / "c" / "storm.c"

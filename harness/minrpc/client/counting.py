@@ -114,11 +114,14 @@ class Counted:
         empty = int(measurement.overhead.counters["stack_bytes"][1])
         return measurement.with_stack(lambda depth: max(0, depth - empty))
 
-    def inclusive(self, name: str) -> Mapping[str, tuple[int, int]]:
-        """Instructions and cycles of a function's calls so far, as `Counters.inclusive` gives them."""
+    def inclusive(self, name: str, address: int | None) -> Mapping[str, tuple[int, int]]:
+        """Instructions and cycles of a function's calls so far, as `Counters.inclusive` gives them.
+
+        address: as in `Counters.name_in_tree`.
+        """
         if self.source is None or "instructions" not in self.names:
             return {}
-        return self.source.inclusive(self.source.name_in_tree(name), cycles="cycles" in self.names)
+        return self.source.inclusive(self.source.name_in_tree(name, address), cycles="cycles" in self.names)
 
     def doubtful(self, samples: Sequence[Sample]) -> tuple[str, ...]:
         """The device's counters that may have wrapped, assuming that none counts faster than the clock."""
@@ -192,6 +195,7 @@ class Measurer:
     """Measures a function on the device. Call it with the function's own arguments.
 
     unmasked: the same measurement with interrupts enabled, where this one masks them.
+    address: of the C function behind the packed function, if it is known.
     """
 
     def __init__(
@@ -204,8 +208,10 @@ class Measurer:
         empty_stack: Callable[[bool], int],
         overhead: Callable[[bool], Overhead],
         unmasked: Callable[..., Any] | None = None,
+        address: int | None = None,
     ) -> None:
         self.name = name
+        self._address = address
         self.options = options
         self._evaluator = evaluator
         self._measure = evaluator(counted.asked_of_device)
@@ -223,14 +229,14 @@ class Measurer:
         """
         counted = self._counted
         unmasked = self._parsed(self._unmasked(*args), args) if self._unmasked else None
-        calls = counted.inclusive(self.name)
+        calls = counted.inclusive(self.name, self._address)
         before = counted.source.windows if counted.source and counted.names else 0
         measured = self._in_groups(counted.asked_of_device, args, self._measure)
         if counted.source and counted.names:
             # The source's counters belong to the first group, whose times are kept.
             batches = counted.source.of_batches(before, counted.names)
             ran = sum(sample.batches for sample in measured.samples)
-            inclusive = _per_call(calls, counted.inclusive(self.name))
+            inclusive = _per_call(calls, counted.inclusive(self.name, self._address))
             measured = replace(counted.added_to(measured, batches[:ran]), inclusive=inclusive)
             if "cycles" in counted.names:
                 measured = replace(measured, estimate=counted.source.estimate)

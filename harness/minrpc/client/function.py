@@ -136,6 +136,8 @@ class RemoteModule(RemoteHandle):
         self.name = name
         self._handle = handle
         self._functions: dict[str, RemoteFunction] = {}
+        self.code: dict[str, int | None] = {}
+        """Addresses of the C functions that its packed functions call, where they are known."""
 
     @property
     def handle(self) -> int:
@@ -259,8 +261,9 @@ class RemoteModule(RemoteHandle):
                     return plain(of, (*names, *masked))
 
                 unmasked = plain(of) if masked else None
-                return Measurer(evaluator, name, of, parse, counted, empty_stack, overhead, unmasked)
+                return Measurer(evaluator, name, of, parse, counted, empty_stack, overhead, unmasked, address)
 
+            address = self.code_address(name)
             parse = partial(counting.measurement, rpc, module, name)
             empty_stack = partial(counting.empty_stack, rpc, module)
             overhead = partial(counting.counter_overhead, rpc, module, counted)
@@ -269,6 +272,10 @@ class RemoteModule(RemoteHandle):
             for native in (False, True):
                 counting.overhead(rpc, module, native)  # Checked before the first window.
             return MeteredMeasurer(measurer, name, asked, meter)
+
+    def code_address(self, name: str) -> int | None:
+        """The address of the C function that the packed function `name` calls; None if it is not known."""
+        return self.code.get(name)
 
     def _timed(
         self, name: str, handle: int, options: EvaluatorOptions, timeout_s: float | None

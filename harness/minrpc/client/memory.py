@@ -35,14 +35,19 @@ _LIMIT = 1 << 32
 _NOT_RECOGNIZED = "not recognized"
 
 
-def allocate(rpc: RpcClient, tensor: DLTensor) -> int:
+def allocate(rpc: RpcClient, tensor: DLTensor, alignment: int | None = None) -> int:
     """Memory for `tensor`: its address on the device. The first allocation finds out the dialect.
+
+    alignment: of the address, in bytes, once the dialect is known; None for the device's own.
 
     Raises DeviceMemoryError with the device's text.
     """
     stage = f"allocate {tensor.nbytes} bytes"
     try:
-        address = _allocate(rpc, tensor, stage)
+        if alignment is None:
+            address = _allocate(rpc, tensor, stage)
+        else:
+            address = rpc.syscall(alloc_data(tensor.nbytes, tensor.dtype, alignment, tensor.device), stage)
     except RemoteError as error:
         # TVM's devices repeat the text of an earlier error here, so the message names the request.
         details = () if rpc.ours else (f"{tensor.nbytes} bytes were asked for",)

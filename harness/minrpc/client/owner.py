@@ -65,8 +65,8 @@ class Counters(Protocol):
         """The counters in `names`, or all, of each timed batch from number `since` on, the oldest first, by
         name."""
 
-    def name_in_tree(self, name: str) -> str:
-        """The name by which `inclusive` knows the function `name`."""
+    def name_in_tree(self, name: str, address: int | None) -> str:
+        """The name by which `inclusive` knows the C function at `address`, or the packed function `name`."""
 
     def inclusive(self, name: str, *, cycles: bool) -> Mapping[str, tuple[int, int]]:
         """Instructions, and estimated cycles, of a function's calls with its callees so far, each with the

@@ -261,10 +261,21 @@ class Session:
         """
         filling.assert_equal(array, expected, near=self.rpc.facts.direct.usable)
 
-    def _allocate(self, tensor: DLTensor) -> RemoteArray:
+    def aligned(self, size: int, alignment: int) -> RemoteArray:
+        """An array of bytes that are not set, whose address is a multiple of `alignment`, a power of two.
+
+        Raises as `array` does.
+        """
+        array = self.empty((size,), "uint8")  # It finds out the dialect, and is aligned to 64 bytes.
+        if array.address % alignment:
+            array.free()
+            array = self._allocate(tensor_of((size,), "uint8"), alignment)
+        return array
+
+    def _allocate(self, tensor: DLTensor, alignment: int | None = None) -> RemoteArray:
         with self.rpc.lock:
             self.rpc.ready()
-            data = memory.allocate(self.rpc, tensor)
+            data = memory.allocate(self.rpc, tensor, alignment)
             return RemoteArray(self.rpc, tensor._replace(data=data), free_data(data, tensor.device))
 
     def system_lib(self) -> SystemLibrary:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from minrpc.errors import HarnessError
+
 
 class Row(NamedTuple):
     """A function of a profile.
@@ -68,13 +70,16 @@ class CallTree:
     def below(self, name: str, rest: str) -> CallTree:
         """The calls of `name` and all below them; all other instructions are in one node, `rest`.
 
-        The tree itself if `name` was not called.
+        Raises HarnessError if `name` was not called.
         """
         inside = [False] * len(self.names)
         for node in range(1, len(self.names)):
             inside[node] = inside[self.parents[node]] or self.names[node] == name
         if not any(inside):
-            return self
+            raise HarnessError(
+                f"no call of {name} was seen: its code is inlined, or another function was called",
+                next_step="profile a function that is called by its address",
+            )
         kept = [node for node, within in enumerate(inside) if within]
         places = {node: place for place, node in enumerate(kept, 2)}
         return CallTree(
@@ -116,10 +121,13 @@ class CallTree:
     def rows(self) -> list[Row]:
         """Rows by function, most instructions first. A recursive function is counted once."""
         sums: dict[str, list[int]] = {}
+        above: list[frozenset[str]] = [frozenset()]
         for node, name in enumerate(self.names[1:], 1):
             row = sums.setdefault(name, [0, 0, 0])
+            outer = above[self.parents[node]]
+            above.append(outer if name in outer else outer | {name})
             row[0] += self.own[node]
-            row[1] += 0 if name in self.stack(self.parents[node]) else self.inclusive[node]
+            row[1] += 0 if name in outer else self.inclusive[node]
             row[2] += self.calls[node]
         rows = [Row(name, *row) for name, row in sums.items() if row[0] or row[1]]
         return sorted(rows, key=lambda row: (-row.own, row.name))

@@ -7,12 +7,15 @@ that was perhaps executed has no execution, and a branch that was perhaps evalua
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from operator import add
 from pathlib import Path
 
 from minrpc.counters.image import Image, LoadedCode
 from minrpc.host.files import change_whole
+from minrpc.program import CodeRange
 from minrpc.program.lines import Line
 
 Count = int | None
@@ -28,34 +31,48 @@ def covered_lines(
 ) -> Lines:
     """Lines with code, each with the executions of its most executed instruction.
 
+    A line in the code of several functions, as of a header's inline functions, has the sum of theirs.
+
     executed: counts of the image (None) and of each loaded code, by the instruction's address.
     source: gives the path of a file named by the debug information; None for a file to leave out.
     """
     find = cache(source)
     lines: Lines = {}
     for code, counts in executed:
-        for line, count in _counted(code or image, counts):
+        most: dict[tuple[Line, str], Count] = {}
+        for line, function, count in _counted(code or image, counts):
+            most[line, function] = _joined(max, most.get((line, function), 0), count)
+        for (line, _), count in most.items():
             path = find(line.file)
             if path is not None and path.is_file():
                 numbers = lines.setdefault(str(path), {})
-                both = (numbers.get(line.number, 0), count)
-                most = max(known or 0 for known in both)
-                numbers[line.number] = most or (None if None in both else 0)
+                numbers[line.number] = _joined(add, numbers.get(line.number, 0), count)
     return lines
 
 
-def _counted(code: Image | LoadedCode, counts: Mapping[int, Count]) -> Iterator[tuple[Line, Count]]:
-    """Lines and executions: at the address where each line begins, and at its other addresses.
+def _joined(join: Callable[[int, int], int], *both: Count) -> Count:
+    first, second = (count or 0 for count in both)
+    return join(first, second) or (None if None in both else 0)
+
+
+def _counted(code: Image | LoadedCode, counts: Mapping[int, Count]) -> Iterator[tuple[Line, str, Count]]:
+    """Lines, their functions and executions: where each line begins, and at its other addresses.
 
     Several lines may begin at one address, as a function's first line and its body do.
     """
     for address, line in code.program.lines.starts:
-        if isinstance(code, LoadedCode) or code.function_at(address) is not None:
-            yield line, counts.get(address, 0)
+        function = code.function_at(address)
+        if isinstance(code, LoadedCode) or function is not None:
+            yield line, _whole(code, function), counts.get(address, 0)
     for address, count in counts.items():
         source_line = code.program.lines.at(address)
         if source_line is not None:
-            yield source_line, count
+            yield source_line, _whole(code, code.function_at(address)), count
+
+
+def _whole(code: Image | LoadedCode, function: CodeRange | None) -> str:
+    """The name of the function that the compiler has split: "f.part.0" and "f.cold" are parts of "f"."""
+    return re.sub(r"\.(part|cold)(\.\d+)?$", "", code.program.name_of(function)) if function else ""
 
 
 def lcov(lines: Mapping[str, Mapping[int, Count]]) -> str:

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Final, Literal, Protocol
 
 from minrpc.counters.call_tree import CallTree, Row
-from minrpc.counters.image import FIRMWARES, Image
+from minrpc.counters.image import Image
 from minrpc.counters.qemu_counters import Counts, QemuCounters
 from minrpc.errors import ConfigurationError, HarnessError
 from minrpc.program.lines import Line
@@ -34,10 +34,12 @@ class Profile:
 
     tree, counts: the same instructions or cycles, by call tree and by address.
     unit: instructions or cycles. estimate: source of cycles, a line. spread: possible excess of the total.
+    function: the tree's name of the function that `name` calls.
     ran: executions by address, without IT and what it skipped; None: QEMU does not show if it skipped all.
     """
 
     name: str
+    function: str
     image: Image
     tree: CallTree
     counts: Counts
@@ -68,10 +70,11 @@ class Profile:
 
     @cached_property
     def called(self) -> CallTree:
-        """The function and its callees; all other instructions are in one node, `CALLING`."""
-        names = (self.name, FIRMWARES.format(self.name))
-        name = next((name for name in names if name in self.settled.names), self.name)
-        return self.settled.below(name, CALLING)
+        """The function and its callees; all other instructions are in one node, `CALLING`.
+
+        Raises HarnessError if the function was not seen.
+        """
+        return self.settled.below(self.function, CALLING)
 
     @cached_property
     def called_lines(self) -> Mapping[Line | None, int]:
@@ -132,6 +135,8 @@ class Measures(Protocol):
         self, name: str, *, number: int, repeat: int, interrupts_masked: bool = False
     ) -> Callable[..., Any]: ...
 
+    def code_address(self, name: str) -> int | None: ...
+
 
 def profile_call(
     lib: Measures, counters: QemuCounters, name: str, arguments: Sequence[object], by: Unit = "instructions"
@@ -160,8 +165,9 @@ def profile_call(
     ran = {
         at: None if times is None else times - (before.get(at) or 0) for at, times in _ran(counters).items()
     }
+    function = counters.name_in_tree(name, lib.code_address(name))
     profile = Profile(
-        name, image, all_trees - tree, all_counts - counts, by, estimate, all_spread - spread, ran
+        name, function, image, all_trees - tree, all_counts - counts, by, estimate, all_spread - spread, ran
     )
     profile.check()
     return profile

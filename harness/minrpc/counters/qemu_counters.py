@@ -32,7 +32,7 @@ from minrpc.cycles.operands import CLASSES
 from minrpc.errors import ConfigurationError, HarnessError
 from minrpc.program.compiler import attributes_of
 
-_LAYOUT: Final = 11
+_LAYOUT: Final = 12
 _MAX_EDGES: Final = 16
 _MAX_REGIONS: Final = 16
 _MAX_OPERATIONS: Final = 8
@@ -100,7 +100,7 @@ _CONTROL: Final = np.dtype(
         *((name, "<u8") for name in ("trace_at", "trace_max", "checkpoints_at", "checkpoints_max")),
         *((name, "<u8") for name in ("trace_from", "traced", "trace_hash", "nodes", "blocks", "members")),
         *((name, "<u8") for name in ("code", "edges", "taken", "reads_operands")),
-        *((name, "<u8") for name in ("reads_flags", "extra_spread", "full", "windows")),
+        *((name, "<u8") for name in ("reads_flags", "extra_spread", "full", "lost", "windows")),
     ]
 )
 # The counter for code outside the image comes first.
@@ -479,7 +479,16 @@ class QemuCounters(PluginMemory):
         return CodeBlock(start, self._code[at : at + size].tobytes())
 
     def call_tree(self) -> CallTree:
-        """The call tree of timed batches since QEMU's start; empty without `flow`."""
+        """The call tree of timed batches since QEMU's start; empty without `flow`.
+
+        Raises HarnessError if the memory for it was too small.
+        """
+        if self._control["lost"]:
+            raise HarnessError(
+                "there is no room for the call tree: more calls were active at once than its depth, or the "
+                "ways to them were too many",
+                next_step="start the device again, and call the function with less recursion",
+            )
         nodes = self._nodes[: int(self._control["nodes"])]
         functions = (*map(self.image.name_of, self.image.functions), *self._loaded_names)
         names = [
@@ -494,20 +503,23 @@ class QemuCounters(PluginMemory):
             nodes["interrupt"].astype(bool).tolist(),
         )
 
-    def name_in_tree(self, name: str) -> str:
-        """The name in the call tree of the packed function, or of the loaded C function, `name`."""
-        if name in self._loaded_names:
-            return name
-        code = packed_function_code(self.image, name)
+    def name_in_tree(self, name: str, address: int | None) -> str:
+        """The name in the call tree of the C function at `address`; for None, of the packed function `name`
+        of the firmware."""
+        if address is None:
+            code = packed_function_code(self.image, name)
+        else:
+            code = self.image.function_at(address & ~self.image.program.elf.machine_bit)
         return self.image.name_of(code) if code else name
 
     def inclusive(self, name: str, *, cycles: bool) -> Mapping[str, tuple[int, int]]:
         """Instructions, and with `cycles` the least estimated cycles, of the calls of `name` with its callees
-        in timed batches since QEMU's start, each with the number of calls; empty without `flow`.
+        in timed batches since QEMU's start, each with the number of calls; empty without `flow`, and where
+        the call tree had no room.
 
         name: as `name_in_tree` gives it. Raises as `of_batches` does.
         """
-        if not self._flow:
+        if not self._flow or self._control["lost"]:
             return {}
         calls = {"instructions": self.call_tree().calls_of(name)}
         return {**calls, "cycles": self.cycle_tree().calls_of(name)} if cycles else calls

@@ -21,7 +21,7 @@ __attribute__((visibility("default"))) int qemu_plugin_version = PLUGIN_API;
 
 /* ------------------------------------------------------------- shared memory */
 
-#define LAYOUT          11U
+#define LAYOUT          12U
 #define MAX_EDGES       16U
 #define MAX_REGIONS     16U
 #define MAX_OPERATIONS  8U
@@ -224,6 +224,7 @@ struct control {
 	uint64_t reads_flags;    /* 1: QEMU shows flags, so edges have what was skipped */
 	uint64_t extra_spread;   /* sum of the windows' */
 	uint64_t full;    /* 1: there was no room for a block or an edge, and counts are missing */
+	uint64_t lost;    /* 1: there was no room for a call: nodes or frames are missing */
 	uint64_t windows; /* closed windows: the last windows_max of them are kept */
 };
 
@@ -373,24 +374,29 @@ struct block {
 	/* The block's node at its last call, and the caller's node then. */
 	struct node *node;
 	struct node *parent;
-	struct exit *exits; /* the edge that was taken last comes first */
-	struct block *next; /* in a chain of the table of blocks */
+	struct exit *exits[2]; /* those that were found last, the last first */
+	struct block *next;    /* in a chain of the table of blocks */
 };
 
 /* An edge from a block, and the number of times it was taken in the window. */
 struct exit {
+	const struct block *from;
 	const struct block *to;
 	const struct node *node;
 	uint64_t way; /* the edge's size and passage: see way_of() */
 	uint64_t skipped;
 	uint64_t times;
-	struct exit *next; /* of the block; the last is `no_exit` */
+	struct exit *next; /* in a chain of the table of exits */
 	struct edge *edge;
 };
 
-static struct exit no_exit = {.next = &no_exit};
+static struct exit no_exit;
 
-#define DEPTH 1024U
+#define EXIT_CHAINS_LOG2 18U
+
+static struct exit *exit_chains[1U << EXIT_CHAINS_LOG2]; /* all exits, by their members */
+
+#define DEPTH 16384U
 
 /* Active calls and exceptions, from the window down: its opener comes first. */
 static struct frame {
@@ -414,7 +420,7 @@ static bool edges_wanted;
 static struct block nowhere = {.leave = {.how = JUMP_ANYWHERE},
 			       .counts = &uncounted,
 			       .function = NO_FUNCTION,
-			       .exits = &no_exit};
+			       .exits = {&no_exit, &no_exit}};
 static struct block *last = &nowhere;
 static uint64_t skipped; /* instructions of `last`, as in `struct edge` */
 
@@ -456,6 +462,7 @@ static __attribute__((noinline)) uint32_t child_of(uint32_t parent, uint32_t fun
 		}
 	}
 	if (control->nodes == control->nodes_max) {
+		control->lost = 1U;
 		return parent;
 	}
 	index = (uint32_t)control->nodes++;
@@ -474,6 +481,7 @@ static inline bool enter(struct node *node, uint32_t function, uint64_t returns_
 
 	node->calls++;
 	if (active == stack + DEPTH) {
+		control->lost = 1U;
 		return false;
 	}
 	active++;
@@ -616,8 +624,19 @@ static inline uint64_t way_of(uint32_t size, enum passage passage)
 	return (uint64_t)size << 2 | passage;
 }
 
+/* The chain of the table with the exits from `from` to `to` in the active node. */
+static struct exit **exit_chain(const struct block *from, const struct block *to, uint64_t way)
+{
+	uint64_t mixed = (uintptr_t)from;
+
+	mixed = (mixed ^ (uintptr_t)to << 20) * UINT64_C(0x9e3779b97f4a7c15);
+	mixed = (mixed ^ (uintptr_t)active->node ^ way << 40) * UINT64_C(0x9e3779b97f4a7c15);
+	mixed = (mixed ^ mixed >> 32 ^ skipped) * UINT64_C(0x9e3779b97f4a7c15);
+	return &exit_chains[mixed >> (64U - EXIT_CHAINS_LOG2)];
+}
+
 static struct exit *new_exit(struct block *from, const struct block *to, uint32_t size,
-			     enum passage passage)
+			     enum passage passage, struct exit **chain)
 {
 	struct edge *edge = (struct edge *)(shared + control->edges_at) + control->edges;
 	struct exit *exit;
@@ -639,9 +658,9 @@ static struct exit *new_exit(struct block *from, const struct block *to, uint32_
 			      (uint64_t)(active->node - node_at(0U)),
 			      skipped,
 			      0U};
-	*exit = (struct exit){to,          active->node, way_of(size, passage), skipped, 0U,
-			      from->exits, edge};
-	from->exits = exit;
+	*exit = (struct exit){from,    to, active->node, way_of(size, passage),
+			      skipped, 0U, *chain,       edge};
+	*chain = exit;
 	return exit;
 }
 
@@ -651,21 +670,25 @@ static inline bool is_exit(const struct exit *exit, const struct block *to, uint
 	       exit->skipped == skipped;
 }
 
-/* Makes the exit the block's first. NULL if there is no room for it. */
+/* Makes the exit the block's last. NULL if there is no room for it. */
 static __attribute__((noinline)) struct exit *find_exit(struct block *from, const struct block *to,
 							uint32_t size, enum passage passage)
 {
-	for (struct exit **place = &from->exits; *place != &no_exit; place = &(*place)->next) {
-		struct exit *exit = *place;
+	uint64_t way = way_of(size, passage);
+	struct exit **chain = exit_chain(from, to, way);
+	struct exit *exit = *chain;
 
-		if (is_exit(exit, to, way_of(size, passage))) {
-			*place = exit->next;
-			exit->next = from->exits;
-			from->exits = exit;
-			return exit;
-		}
+	while (exit != NULL && !(exit->from == from && is_exit(exit, to, way))) {
+		exit = exit->next;
 	}
-	return new_exit(from, to, size, passage);
+	if (exit == NULL) {
+		exit = new_exit(from, to, size, passage, chain);
+	}
+	if (exit != NULL) {
+		from->exits[1] = from->exits[0];
+		from->exits[0] = exit;
+	}
+	return exit;
 }
 
 static void note_taken(struct exit *exit)
@@ -687,13 +710,13 @@ static inline __attribute__((always_inline)) void take_passage(struct block *fro
 {
 	uint32_t size = (uint32_t)(leave->end - from->start);
 	uint64_t way = way_of(size, passage);
-	struct exit *exit = from->exits;
+	struct exit *exit = from->exits[0];
 
 	if (size == 0U) { /* no instruction of the block was executed */
 		return;
 	}
 	/* A branch has two ways, and often takes the same way again. */
-	exit = is_exit(exit, to, way) ? exit : exit->next;
+	exit = is_exit(exit, to, way) ? exit : from->exits[1];
 	if (!is_exit(exit, to, way)) {
 		exit = find_exit(from, to, size, passage);
 		if (exit == NULL) {
@@ -1640,7 +1663,8 @@ static struct block *new_block(struct qemu_plugin_tb *tb, size_t first, size_t b
 		abort();
 	}
 	block->start = start;
-	block->exits = &no_exit;
+	block->exits[0] = &no_exit;
+	block->exits[1] = &no_exit;
 	block->leave = leave_behind(insn);
 	block->function = function_of(start);
 	block->entry = begins_function(start);

@@ -136,6 +136,7 @@ def _records(work: Path) -> list[Path]:
     """Files kept for people, for `west flash`, and to compile further sources with the same options."""
     headers = [path for directory in _made_includes(work) for path in directory.rglob("*") if path.is_file()]
     libraries = [path for path in (work / LIBRARIES).rglob("*.[oa]") if path.is_file()]
+    libraries += work.rglob(f"{LIBRARIES}/thunks*.su") if libraries else ()
     return [work / name for name in _RECORDS if (work / name).is_file()] + headers + libraries
 
 

@@ -370,6 +370,10 @@ class CLibrary:
         """The address of a function's thunk; None if it is not known."""
         return None
 
+    def thunk_frame(self, name: str) -> int:
+        """Stack use of a function's thunk, in bytes; 0 if it is not known."""
+        return 0
+
     @property
     def own_sizes(self) -> Mapping[str, int]:
         """Bytes of machine code of each function, by name."""
@@ -392,7 +396,12 @@ class CLibrary:
         """Measures a function in whole cycles as `RemoteModule.measure` does, with the C function's
         arguments."""
         self._require(name)
+        self.module.code[self.packed_name(name)] = self.code_address(name)
         return self._timed(name, self.module.measure(self.packed_name(name), **options))
+
+    def code_address(self, name: str) -> int | None:
+        """The address of the function `name` on the device; None if no symbol has it."""
+        return self.symbols.addresses.get(self[name].function.symbol)
 
     def _require(self, name: str) -> None:
         """Raise AttributeError if the library has no such function, TypeError if it can't be called."""
@@ -416,6 +425,9 @@ class CLibrary:
         return timed
 
     def _described(self, name: str, measured: Measurement, args: Sequence[object]) -> Measurement:
+        """With what is known of the function, and its own stack, without its thunk's."""
+        frame = self.thunk_frame(name)
+        measured = measured.with_stack(lambda depth: max(0, depth - frame))
         return replace(
             measured, name=name, arguments=argument_texts(args), code=MeasuredCode(self[name].size)
         )
@@ -463,7 +475,7 @@ class CLibrary:
             self._memory,
             value,
             self.facts.pointer_size,
-            lambda size: self._session.empty((size,), "uint8"),
+            self._session.aligned,
             self.callback,
             partial(called_if_alive, WeakMethod(self._forget)),
         )

@@ -16,6 +16,7 @@ from minrpc.client.rpc import RpcClient
 from minrpc.client.session import Session
 from minrpc.library.arguments import CallPlan
 from minrpc.library.checked_calls import check_of, checked
+from minrpc.library.frame import ALIGNMENT
 from minrpc.library.kept_pointers import KeptPointers
 from minrpc.library.lent_pointers import Lent
 from minrpc.library.repeated import FrameLayout
@@ -27,7 +28,6 @@ from minrpc.wire.dtypes import to_dtype
 from minrpc.wire.values import DLTensor, Handle
 
 _LEAST: Final = 1024
-_ALIGNMENT: Final = 64
 BYTES: Final = to_dtype("uint8")
 
 
@@ -40,13 +40,14 @@ class _Growing:
         self._least = least
         self.array: RemoteArray | None = None
 
-    def address(self, size: int) -> int:
-        """Its address, with `size` bytes at least."""
+    def address(self, size: int, alignment: int = ALIGNMENT) -> int:
+        """Its address, a multiple of `alignment`, with `size` bytes at least."""
         array = self.array
-        if array is None or array.nbytes < size or not array.usable_on(self._session.rpc):
+        fits = array is not None and array.nbytes >= size and array.usable_on(self._session.rpc)
+        if array is None or not fits or array.address % alignment:
             self.free()
             nbytes = max(self._least, 1 << (size - 1).bit_length())
-            array = self.array = self._session.empty((nbytes,), "uint8")
+            array = self.array = self._session.aligned(nbytes, alignment)
         return array.address
 
     def free(self) -> None:
@@ -63,7 +64,7 @@ class CallMemory:
         """kept: finds pointers to a call's arguments that stay behind; None: they are not looked for."""
         self._session = session
         self._room = _Growing(session, _LEAST)
-        self._window = _Growing(session, _ALIGNMENT)
+        self._window = _Growing(session, ALIGNMENT)
         # The memory of the last call, and of calls that Python makes while a function waits.
         self._lent: list[Lent] = []
         self.kept = kept
@@ -80,7 +81,7 @@ class CallMemory:
         rpc = self._session.rpc
         with rpc.lock:
             rpc.ready()
-            base = self._base(plan.frame.size, plan.function.name) if plan.frame.size else 0
+            base = self._base_of(plan) if plan.frame.size else 0
             return checked(check, rpc, plan, base, self._room.array, lambda: self.run(packed, plan))
 
     def run(self, packed: RemoteFunction, plan: CallPlan) -> Any:  # noqa: ANN401 - a C function's result
@@ -213,8 +214,9 @@ class CallMemory:
         """
         self._require(plan, None)
         size = plan.frame.size
-        room = waiting.reserve(size + _ALIGNMENT) if size else 0
-        base = -(-room // _ALIGNMENT) * _ALIGNMENT
+        alignment = plan.frame.alignment
+        room = waiting.reserve(size + alignment) if size else 0
+        base = -(-room // alignment) * alignment
         for offset, data in plan.frame.image(base):
             waiting.write(base + offset, data)
         if size:
@@ -238,13 +240,16 @@ class CallMemory:
     def _send(self, plan: CallPlan) -> int:
         rpc = self._session.rpc
         rpc.ready()
-        base = self._base(plan.frame.size, plan.function.name)
+        base = self._base_of(plan)
         for offset, data in plan.frame.image(base):
             upload(rpc, base, offset, data)
         return base
 
-    def _base(self, size: int, function: str) -> int:
-        base = self._room.address(size)
+    def _base_of(self, plan: CallPlan) -> int:
+        return self._base(plan.frame.size, plan.function.name, plan.frame.alignment)
+
+    def _base(self, size: int, function: str, alignment: int = ALIGNMENT) -> int:
+        base = self._room.address(size, alignment)
         same = self._lent[0] if len(self._lent) == 1 else None
         if same is None or same.noted or (same.owner, same.base, same.size) != (self, base, size):
             for lent in self._lent:

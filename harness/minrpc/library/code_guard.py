@@ -30,6 +30,8 @@ class CodeGuard:
         self._sizes: Mapping[str, int] = image.sizes
         self._expected = expected
         self._calls = 0
+        # The changed bytes that were found last, and the function that wrote them.
+        self._found: tuple[bytes, str] = b"", ""
 
     @classmethod
     def of(cls, owner: Owner, name: str, image: LinkedImage) -> Self | None:
@@ -65,12 +67,14 @@ class CodeGuard:
         actual = self._peek(self._base, len(self._expected))
         if actual is None or actual == self._expected:
             return
+        by = function if self._calls <= _EACH else f"{function}, or one of the {_OF - 1} calls before it,"
+        if actual != self._found[0]:
+            self._found = bytes(actual), by
         changed = [i for i, (was, now) in enumerate(zip(self._expected, actual, strict=True)) if was != now]
         first = self._base + changed[0]
         count = f"{len(changed)} byte{'s' * (len(changed) > 1)}"
-        by = function if self._calls <= _EACH else f"{function}, or one of the {_OF - 1} calls before it,"
         raise GuardError(
-            f"{by} wrote {count} of {self._name}'s code or constants, "
+            f"{self._found[1]} wrote {count} of {self._name}'s code or constants, "
             f"the first at 0x{first:x}{self._inside(first)}",
             stage=f"call {function}",
             next_step=f"correct the function, and load {self._name} again: its memory is not repaired",

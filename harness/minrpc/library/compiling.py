@@ -384,15 +384,18 @@ def _with_thunks(
         thread_pointer,
         {name: size for object_file in objects for name, size in object_file.stack_use.items()},
         {name: bound for name in graph.frames if (bound := graph.bound(name)) is not None},
-        {
-            function.name: frames[thunk_name(index)]
-            for index, function in enumerate(supported)
-            if thunk_name(index) in frames
-        },
+        thunk_frames(thunks, [function.name for function in supported]),
         (*(f"-D{define}" for define in sources.defines), *sources.flags),
         max((size for name, size in frames.items() if name.partition(".")[0] == "minrpc_fits"), default=0),
         kept_data,
     )
+
+
+def thunk_frames(thunks: Path, names: Sequence[str]) -> Mapping[str, int]:
+    """The stack use in bytes of the thunk of each function, in the order of the thunks."""
+    frames = stack_frames(thunks.with_suffix(".su"))
+    each = ((name, frames.get(thunk_name(index))) for index, name in enumerate(names))
+    return {name: frame for name, frame in each if frame is not None}
 
 
 def _with_statics(

@@ -9,7 +9,7 @@ from typing import Any
 from minrpc.client.session import Session
 from minrpc.firmware import Firmware
 from minrpc.library.c_library import CFunction
-from minrpc.library.compiling import Compiled, compile_text
+from minrpc.library.compiling import Compiled, compile_text, thunk_frames
 from minrpc.library.loaded import LoadedLibrary
 from minrpc.library.loading import load_compiled
 from minrpc.library.namespaces import Types, Variables
@@ -73,6 +73,10 @@ class FirmwareFunctions:
         """Measures a function in whole ticks as `CLibrary.measure` does."""
         return self._library(name).measure(name, **options)
 
+    def code_address(self, name: str) -> int | None:
+        """The address of the function `name` on the device."""
+        return self._library(name).code_address(name)
+
     def read(self, address: int, size: int | None = None) -> Any:  # noqa: ANN401 - see CLibrary
         """Bytes of the device's memory: see `CLibrary.read`."""
         return self._library("").read(address, size)
@@ -110,6 +114,17 @@ class FirmwareFunctions:
         thunks = compile_text(thunk_source(supported, limits, copy=not functions), toolset)
         named = {function.name: function for function in functions}
         compiled = Compiled(
-            self.name, (thunks,), (), named, Declarations(named), start=False, key=thunks.parent.name
+            self.name,
+            (thunks,),
+            (),
+            named,
+            Declarations(named),
+            start=False,
+            key=thunks.parent.name,
+            thunk_frames=thunk_frames(thunks, [function.name for function in supported]),
         )
-        return load_compiled(self.session, compiled, toolset)
+        library = load_compiled(self.session, compiled, toolset)
+        sizes = self._program.symbols.sizes
+        own = {function.symbol: sizes.get(function.symbol, 0) for function in functions}
+        library.symbols = Symbols(library.symbols.addresses, {**library.symbols.sizes, **own})
+        return library

@@ -21,6 +21,9 @@ GUARD: Final = 8
 WIDE_GUARD: Final = 64
 """Size of a guard if the device shares its memory, so that more bytes cost almost nothing."""
 
+ALIGNMENT: Final = 64
+"""Alignment of a frame on the device at least, in bytes: the device's own, of any memory."""
+
 _PATTERN: Final = bytes.fromhex("a65b93c74e1d68f2")
 # A hole of this many bytes in an upload costs more than a second message.
 _HOLE: Final = 512
@@ -82,6 +85,7 @@ class CallFrame:
         self.lent: list[Lent] = []
         self.passed: list[Storage] = []
         self.size = 0
+        self.alignment = ALIGNMENT
         self._back = 0
 
     def add(self, block: Block) -> Block:
@@ -90,7 +94,7 @@ class CallFrame:
         return block
 
     def lay_out(self, function: str) -> None:
-        """Set each block's offset, and `size` to the frame's size in bytes.
+        """Set each block's offset, and `size` and `alignment` to the frame's, in bytes.
 
         Blocks that share memory of the host share it on the device. Raises ValueError if they can't.
         """
@@ -109,6 +113,7 @@ class CallFrame:
             end = at + block.size
             at = end + self.guard
         self.size = at if self.blocks else 0
+        self.alignment = max([ALIGNMENT, *(block.alignment for block in self.blocks)])
         self._back = self.size if self._back < 0 else self._back
 
     def image(self, base: int) -> list[tuple[int, bytes]]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache, partial
 from os import PathLike
@@ -21,8 +22,9 @@ from minrpc.library.fake_functions import Fake, FakeAnswer, FakeFunction
 from minrpc.library.faking import ALL_OTHERS, FakesGiven, ReplacementsGiven, made_fake
 from minrpc.library.linked_in import declared_in, packed_name
 from minrpc.library.loading import Callbacks, firmware_of, load
+from minrpc.library.stack_bound import stack_frames
 from minrpc.library.stubs import declared_fake
-from minrpc.library.thunks import linked_thunk
+from minrpc.library.thunks import linked_thunk, thunk_name
 from minrpc.library.toolset import program_facts, toolset_of
 from minrpc.program import read_program
 from minrpc.program.c_types import Declarations, FunctionDeclaration
@@ -68,7 +70,7 @@ class LinkedLibrary(CLibrary):
         functions, declarations = _declared(firmware, name)
         module = session.system_lib()
         facts = program_facts(firmware.elf)
-        self._program = read_program(firmware.elf)
+        self._program, self._build_dir = read_program(firmware.elf), firmware.build_dir
         symbols = self._program.symbols
         callbacks = Callbacks(session, toolset_of(firmware), functions.values())
         super().__init__(
@@ -78,6 +80,16 @@ class LinkedLibrary(CLibrary):
         for function in fakes.values():
             if function.name in symbols.addresses:  # A fake without a linked caller is never called.
                 session.rpc.facts.fakes[symbols.addresses[function.name]] = function
+
+    def thunk_frame(self, name: str) -> int:
+        """By the compiler's report beside the object, if the build keeps it."""
+        return self._thunk_frames.get(thunk_name("", self.packed_name(name)), 0)
+
+    @cached_property
+    def _thunk_frames(self) -> Mapping[str, int]:
+        """By the thunks' C names without their number."""
+        report = next(self._build_dir.rglob(f"{LIBRARIES}/thunks*.su"), Path())
+        return {re.sub(r"\d+", "", name, count=1): size for name, size in stack_frames(report).items()}
 
     def thunk_address(self, name: str) -> int | None:
         """By its symbol."""

@@ -23,8 +23,8 @@ from minrpc.library.pointer_types import Callback
 from minrpc.library.thunks import COPY, thunk_name
 from minrpc.library.toolset import ProgramFacts
 from minrpc.names import listed
-from minrpc.program import Symbols
-from minrpc.program.elf import LOCAL, UNDEFINED, Elf
+from minrpc.program import Program, Symbols
+from minrpc.program.elf import LOCAL, UNDEFINED, Elf, Symbol
 from minrpc.program.objects import SectionSizes, elves_of, section_sizes
 from minrpc.timing import MeasuredCode, Measurement
 
@@ -80,18 +80,13 @@ class LoadedLibrary(CLibrary):
         return bounded
 
     def _with_bound(self, name: str, result: object) -> object:
-        """The result with the function's own stack, without its thunk's, and the compiler's bound.
+        """The result with the compiler's bound of the function's stack.
 
         The check of the arguments hides a function with less stack: its figure is then at most the bound.
         """
-        if not isinstance(result, Measurement):
+        if not isinstance(result, Measurement) or result.memory is None or result.memory.stack is None:
             return result
-        thunk = self._thunk_frames.get(name, 0)
-        result = result.with_stack(lambda depth: max(0, depth - thunk))
-        memory = result.memory
-        if memory is None or memory.stack is None:
-            return result
-        stack = max(0, memory.stack - thunk)
+        memory, stack = result.memory, result.memory.stack
         bound = self._bounds.get(name)
         if bound is not None:
             hidden = self.compiled.check_frame + self.facts.pointer_size
@@ -112,6 +107,10 @@ class LoadedLibrary(CLibrary):
     def stack_bound(self, name: str) -> int | None:
         """Computed from GCC's call graph; see `CLibrary`."""
         return self._bounds.get(name)
+
+    def thunk_frame(self, name: str) -> int:
+        """By the compiler's report."""
+        return self._thunk_frames.get(name, 0)
 
     def thunk_address(self, name: str) -> int | None:
         """By its symbol."""
@@ -173,7 +172,8 @@ class LoadedLibrary(CLibrary):
     def own_sizes(self) -> Mapping[str, int]:
         """Size in bytes of each function and variable of its sources; all from libraries is one sum.
 
-        Thunks and fakes are left out. If an address has several names, a global name is taken.
+        Thunks and fakes are left out. If an address has several names, a global name is taken. A name
+        in several files has an entry for each: "helper (a.c)".
         """
         compiled = self.compiled
         user = _elves(compiled.own_objects)
@@ -188,6 +188,7 @@ class LoadedLibrary(CLibrary):
                 by_address.setdefault(self.image.symbols[name], name)
         own_sizes = {name: sizes[name] for name in by_address.values() if name in own}
         rest = sum(sizes[name] for name in by_address.values() if name not in own)
+        own_sizes = _of_each_file(own_sizes, Program(self.name, self.image.program))
         return {**own_sizes, FROM_LIBRARIES: rest} if rest else own_sizes
 
     @cached_property
@@ -207,6 +208,24 @@ def _sizes_with_statics(image: LinkedImage, compiled: Compiled) -> Mapping[str, 
     wanted = (function.symbol for function in compiled.functions.values())
     seconds = {name: image.symbols[name] for name in wanted if not image.sizes.get(name, 1)}
     return {**image.sizes, **{name: by_address.get(address, 0) for name, address in seconds.items()}}
+
+
+def _of_each_file(sizes: Mapping[str, int], program: Program) -> dict[str, int]:
+    """The sizes, with each file's own of a name that several places of the linked program have."""
+    elf, each = program.elf, dict(sizes)
+    places: dict[str, dict[int, Symbol]] = {name: {} for name in sizes}
+    for symbol in elf.symbols:
+        if symbol.size and symbol.placed and symbol.name in places:
+            places[symbol.name][elf.start_of(symbol)] = symbol
+    files = {symbol.value: title.rpartition(":")[0] for title, symbol in elf.statics.items()}
+    for name, alike in places.items():
+        if len(alike) > 1:
+            del each[name]
+            for start, symbol in alike.items():
+                function = program.function_at(start)
+                title = f"{name} ({files[start]})" if start in files else name
+                each[title if function is None else program.name_of(function)] = symbol.size
+    return each
 
 
 def _elves(paths: Iterable[Path]) -> Sequence[Elf]:

@@ -61,12 +61,12 @@ class Placed:
         memory: CallMemory,
         value: object,
         pointer_size: int,
-        allocate: Callable[[int], RemoteArray],
+        allocate: Callable[[int, int], RemoteArray],
         callback: Callback | None,
         forget: Callable[[Placed], None],
     ) -> None:
-        """memory: copies bytes of allocations. allocate: gives so many bytes of the device. forget: called
-        when the object is freed."""
+        """memory: copies bytes of allocations. allocate: gives so many bytes of the device, at such a
+        multiple. forget: called when the object is freed."""
         set_ = object.__setattr__
         ctype = type_of(value)
         element = ctype.element if isinstance(ctype, ArrayType) else ctype
@@ -77,7 +77,7 @@ class Placed:
         for lent in frame.lent:
             lent.require("place", lent.owner)
         frame.lay_out("place")
-        room = allocate(frame.size)
+        room = allocate(frame.size, frame.alignment)
         image = np.zeros(frame.size, np.uint8)
         for at, data in frame.image(room.address):
             image[at : at + len(data)] = np.frombuffer(data, np.uint8)

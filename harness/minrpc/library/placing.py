@@ -183,6 +183,8 @@ class Placer:
     def _array(
         self, where: str, name: str, ctype: CType, pointer: Pointer, value: np.ndarray[Any, Any]
     ) -> Block:
+        if isinstance(value, np.ma.MaskedArray):
+            raise wrong(where, ctype, value, "C knows no mask: pass .filled(...) or .data of the array")
         check_dtype(where, ctype, pointer, value)
         written = not is_const(pointer.target)
         if not value.flags.c_contiguous:

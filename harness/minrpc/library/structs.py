@@ -365,7 +365,7 @@ def memory_of(value: object) -> np.ndarray[Any, np.dtype[np.uint8]]:
     value: a struct, a C-contiguous numpy array, bytes or a bytearray.
     """
     if isinstance(value, np.ndarray):
-        return value.reshape(-1).view(np.uint8)
+        return np.asarray(value).reshape(-1).view(np.uint8)
     if isinstance(value, StructValue):
         storage, offset = storage_of(value)
         return np.frombuffer(storage.data, np.uint8, len(bytes_of(value)), offset)

@@ -9,9 +9,10 @@ them is passed. A result of that kind is written to the address in an additional
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, count, repeat
 from typing import Final
 
 from minrpc.program.c_types import (
@@ -288,11 +289,11 @@ def thunk_source(
     """
     names = TypeNames(limits)
     begins = accumulate((len(function.name.encode()) + 1 for function in functions), initial=_COUNT_SIZE)
-    bodies = [
-        _thunk(index, function, names, begin, linked_thunk(function.name) if registry == LINKED else "")
-        for index, (function, begin) in enumerate(zip(functions, begins, strict=False))
-    ]
-    listed = [(function.name, thunk_name(index)) for index, function in enumerate(functions)]
+    packed = [function.name if registry == LINKED else "" for function in functions]
+    titles = list(map(thunk_name, count(), packed))
+    symbols = [linked_thunk(name) if name else "" for name in packed]
+    bodies = list(map(_thunk, count(), functions, repeat(names), begins, titles, symbols))
+    listed = [(function.name, title) for function, title in zip(functions, titles, strict=True)]
     if own_block:
         bodies.append(_ARM_THREAD_POINTER)
     if start:
@@ -335,9 +336,10 @@ def _table_source(listed: Sequence[tuple[str, str]], registry: str) -> str:
     )
 
 
-def thunk_name(index: int) -> str:
-    """The C name of the thunk of the function at `index`."""
-    return f"minrpc_t{index}"
+def thunk_name(index: int | str, packed: str = "") -> str:
+    """The C name of the thunk of the function at `index`; behind it, of a linked-in library, that of the
+    packed function."""
+    return f"minrpc_t{index}" + ("_" + re.sub(r"\W", "_", packed) if packed else "")
 
 
 def linked_thunk(packed: str) -> str:
@@ -345,8 +347,11 @@ def linked_thunk(packed: str) -> str:
     return f"minrpc_t.{packed}"
 
 
-def _thunk(index: int, function: FunctionDeclaration, names: TypeNames, begin: int, symbol: str) -> str:
-    """begin: of the function's name in the registry's names. symbol: of the thunk; "" for its C name."""
+def _thunk(
+    index: int, function: FunctionDeclaration, names: TypeNames, begin: int, title: str, symbol: str
+) -> str:
+    """begin: of the function's name in the registry's names. title: the thunk's C name; symbol: the linker's,
+    "" for the same."""
     types = [names.parameter(parameter.type) for parameter in function.type.parameters]
     result = function.type.result
     arguments = [
@@ -356,7 +361,7 @@ def _thunk(index: int, function: FunctionDeclaration, names: TypeNames, begin: i
     form = "".join(letter(parameter.type) for parameter in function.type.parameters)
     kind = "v" if isinstance(strip(result), Void) else letter(result)
     parameters = "(value *a, int *c, int n, value *r, int *rc, void *resource)"
-    label = f'static int {thunk_name(index)}{parameters} __asm__("{symbol}");\n' if symbol else ""
+    label = f'static int {title}{parameters} __asm__("{symbol}");\n' if symbol else ""
     if kind == "i":
         body = f"r->i = (long long){call};\n\t*rc = 0;"
     elif kind == "f":
@@ -372,7 +377,7 @@ def _thunk(index: int, function: FunctionDeclaration, names: TypeNames, begin: i
     return (
         f"\nextern {names.spell(result)} f{index}({', '.join(types) or 'void'}) "
         f'__asm__("{function.symbol}");\n'
-        f"{label}static int {thunk_name(index)}{parameters}\n{{\n"
+        f"{label}static int {title}{parameters}\n{{\n"
         "\tvoid *before;\n\n\t(void)a, (void)r, (void)resource;\n"
         f'\tif (!fits(minrpc_names + {begin}, "{form}", c, n)) {{\n\t\treturn -1;\n\t}}\n'
         f"\tbefore = enter();\n\t{body}\n\tleave(before);\n\treturn 0;\n}}\n"

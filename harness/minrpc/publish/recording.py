@@ -266,7 +266,8 @@ def _wanted(whole: Measurement, options: CallOptions, say: Callable[[str], None]
 
 
 def _call_profile(firmware: Firmware, call: str, profile: Profile) -> CallProfile:
-    return CallProfile(call, profile.settled, _lines(firmware, profile), profile.unit, profile.spread)
+    lines = _lines(firmware, profile)
+    return CallProfile(call, profile.settled, lines, profile.unit, profile.spread, profile.function)
 
 
 def _lines(firmware: Firmware, profile: Profile) -> list[tuple[str, str, int]]:

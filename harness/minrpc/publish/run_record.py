@@ -29,6 +29,7 @@ class CallProfile:
 
     tree: instructions, or estimated cycles, by call. lines: place, text of the line, how many; most first.
     unit: "instructions" or "cycles". spread: excess of the most possible cycles over these.
+    function: the tree's name of the called function; "" in older documents: the call's.
     """
 
     call: str
@@ -36,6 +37,7 @@ class CallProfile:
     lines: Sequence[tuple[str, str, int]] = ()
     unit: str = "instructions"
     spread: int = 0
+    function: str = ""
 
     @property
     def unit_title(self) -> str:

@@ -276,8 +276,12 @@ def _bytes(size: int | None) -> str:
 
 
 def own_tree(profile: CallProfile) -> CallTree:
-    """The called function and its callees; the cost of the call is a separate node."""
-    return profile.tree.below(profile.call.partition("(")[0], CALLING)
+    """The called function and its callees; the cost of the call is a separate node.
+
+    All of the tree, if an older document does not tell the function.
+    """
+    name = profile.function or profile.call.partition("(")[0]
+    return profile.tree.below(name, CALLING) if name in profile.tree.names else profile.tree
 
 
 def profile_tables(profile: CallProfile) -> Iterator[Table]:

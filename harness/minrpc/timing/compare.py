@@ -194,14 +194,22 @@ def _judge_exact(platform: str, call: str, base: Measurement, head: Measurement)
 
 
 def _calling(base: Measurement, head: Measurement) -> float:
-    """Ticks per call by which the cost of calling the function differs; 0 where this is not known."""
+    """Ticks per call by which the cost of calling the function differs; 0 where this is not known, as of
+    calls that differ: the inclusive figure is their mean."""
     each = head.clock.ticks_per_instruction
-    if each is None or not all("instructions" in item.inclusive for item in (base, head)):
+    known = all("instructions" in item.inclusive and _alike(item) for item in (base, head))
+    if each is None or not known:
         return 0.0
     base_calling, head_calling = (
         item.counter_per_call("instructions") - item.inclusive["instructions"] for item in (base, head)
     )
     return (head_calling - base_calling) * float(each)
+
+
+def _alike(item: Measurement) -> bool:
+    """True if the calls of all repeats took equally many instructions, but for the timer's share."""
+    values = [item.per_call("instructions", sample) for sample in item.samples]
+    return max(values) - min(values) <= counter_tolerance("instructions", item, item)
 
 
 def tolerance(base: Measurement, head: Measurement) -> float:

@@ -93,7 +93,8 @@ def _all_times(changes: Sequence[Change]) -> Iterator[str]:
 
 def _is_small(change: Change) -> bool:
     """True if the call was compared and differs by little."""
-    return change.verdict in ("slower", "faster") and abs(change.relative) < _BIG
+    known = change.base is not None and change.base.typical_ticks
+    return bool(known) and change.verdict in ("slower", "faster") and abs(change.relative) < _BIG
 
 
 def _times(changes: Sequence[Change]) -> str:
@@ -133,7 +134,8 @@ def difference_text(change: Change) -> str:
         if change.verdict == "same":
             return "0"
         sign = "+" if change.ticks > 0 else "-"
-        return f"{sign}{count(abs(change.ticks))} ticks ({percent(change.relative)})"
+        relative = f" ({percent(change.relative)})" if change.base.typical_ticks else ""
+        return f"{sign}{count(abs(change.ticks))} ticks{relative}"
     note = f", {change.note}" if change.note else ""
     return f"{percent(change.relative)} (p = {change.p_value:.2g}{note})"
 

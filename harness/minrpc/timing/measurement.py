@@ -282,14 +282,18 @@ class Measurement:
         return any(sample.coarse for sample in self.samples)
 
     def with_stack(self, change: Callable[[int], int]) -> Self:
-        """The same measurement with the counter of the stack's depth changed; itself without that counter."""
+        """The same measurement with the stack's depth changed: the counter's, and `memory`'s, where known."""
+        memory = self.memory
+        if memory is not None and memory.stack is not None:
+            memory = replace(memory, stack=change(memory.stack))
         if "stack_bytes" not in self.counters:
-            return self
+            return replace(self, memory=memory)
         columns = [dict(sample.columns) for sample in self.samples]
         for each in columns:
             each["stack_bytes"] = change(each["stack_bytes"])
         changed = zip(self.samples, columns, strict=True)
-        return replace(self, samples=tuple(replace(sample, columns=each) for sample, each in changed))
+        samples = tuple(replace(sample, columns=each) for sample, each in changed)
+        return replace(self, samples=samples, memory=memory)
 
     def net(self) -> Self:
         """The same measurement without the overhead of measuring, in time and in all counters.
@@ -312,12 +316,18 @@ class Measurement:
     def joined(self, more: Measurement) -> Self:
         """This measurement with the samples of `more` after its own; both have the same counters."""
         memory = self.memory and more.memory and self.memory.joined(more.memory)
+        calls, further = (sum(sample.number for sample in item.samples) or 1 for item in (self, more))
         return replace(
             self,
             clock=replace(self.clock, coarse_hz=self.clock.coarse_hz or more.clock.coarse_hz),
             samples=self.samples + more.samples,
             memory=memory or self.memory or more.memory,
             groups=self.groups or more.groups,
+            inclusive={
+                name: (self.inclusive[name] * calls + more.inclusive[name] * further) / (calls + further)
+                for name in self.inclusive
+                if name in more.inclusive
+            },
             doubtful=tuple(dict.fromkeys((*self.doubtful, *more.doubtful))),
         )
 

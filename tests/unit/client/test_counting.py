@@ -47,7 +47,7 @@ class Outside:
             for number in range(since, self.windows)
         ]
 
-    def name_in_tree(self, name: str) -> str:
+    def name_in_tree(self, name: str, address: int | None) -> str:
         return name
 
     def inclusive(self, name: str, *, cycles: bool) -> Mapping[str, tuple[int, int]]:

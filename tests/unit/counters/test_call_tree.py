@@ -33,6 +33,13 @@ def test_one_that_calls_itself_is_counted_once() -> None:
     assert (row.own, row.inclusive) == (6, 6)
 
 
+def test_one_that_calls_itself_often_is_added_up_soon() -> None:
+    depth = 16384
+    tree = CallTree(["?"] + ["f"] * depth, [0, *range(depth)], [1] * (depth + 1), [1] * (depth + 1))
+    (row,) = tree.rows()
+    assert (row.inclusive, row.calls) == (depth, depth)
+
+
 @given(trees())
 def test_sums_are_equal(tree: CallTree) -> None:
     assert tree.inclusive[0] == tree.total == sum(row.own for row in tree.rows())

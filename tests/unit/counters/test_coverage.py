@@ -51,21 +51,22 @@ int main(int argc, char **argv)
 """
 
 
-def executed_lines_of_gcov(directory: Path) -> set[int]:
-    """Lines that gcov reports as executed: another witness."""
-    command = ["gcc", "-O0", "--coverage", "short.c", "-o", "short"]
+def executions_of_gcov(directory: Path, shown: str, *sources: str) -> dict[int, int]:
+    """Executions of each line of the file `shown`, by gcov's report: another witness."""
+    command = ["gcc", "-O0", "--coverage", *sources, "-o", "short"]
     subprocess.run(command, cwd=directory, check=True)
     subprocess.run(["./short"], cwd=directory, check=True)
-    (data,) = directory.glob("*.gcda")
-    subprocess.run(["gcov", data.name], cwd=directory, check=True, capture_output=True)
-    rows = [row.split(":") for row in (directory / "short.c.gcov").read_text().splitlines()]
-    return {int(number) for count, number, *_ in rows if count.strip().rstrip("*").isdigit()}
+    data = [file.name for file in directory.glob("*.gcda")]
+    subprocess.run(["gcov", *data], cwd=directory, check=True, capture_output=True)
+    rows = [row.split(":") for row in (directory / f"{shown}.gcov").read_text().splitlines()]
+    counts = {int(number): count.strip().rstrip("*") for count, number, *_ in rows}
+    return {number: int(count) for number, count in counts.items() if count.isdigit()}
 
 
 def test_lines_that_share_an_address_are_all_executed(tmp_path: Path) -> None:
     """At -O2 a function of one line has its first line, its body and its brace at one address."""
     (tmp_path / "short.c").write_text(SHORT)
-    expected = executed_lines_of_gcov(tmp_path)
+    expected = executions_of_gcov(tmp_path, "short.c", "short.c").keys()
     subprocess.run(["gcc", "-O2", "-g", "-no-pie", "short.c", "-o", "fast"], cwd=tmp_path, check=True)
     image = Image(tmp_path / "fast")
     twice = next(function for function in image.functions if function.name == "twice")
@@ -75,6 +76,27 @@ def test_lines_that_share_an_address_are_all_executed(tmp_path: Path) -> None:
     body = {3, 4, 5, 6}
     assert expected & body == {3, 5}
     assert ours == {4, 5, 6}
+
+
+def test_a_function_of_a_header_has_the_executions_of_all_files(tmp_path: Path) -> None:
+    """Each file that includes the header has its own code of the function."""
+    (tmp_path / "clamp.h").write_text(
+        "static __attribute__((noinline)) int clamp(int x)\n{\n\treturn x > 3 ? 3 : x;\n}\n"
+    )
+    calls = '#include "clamp.h"\n\nint %s(void)\n{\n\tint n = 0;\n\n\tfor (int i = 0; i < %d; i++) {\n'
+    calls += "\t\tn += clamp(i);\n\t}\n\treturn n == 1000;\n}\n"
+    (tmp_path / "one.c").write_text(calls % ("one", 5))
+    caller = (calls % ("main", 2)).replace("int n = 0;", "int one(void), n = one();")
+    (tmp_path / "main.c").write_text(caller)
+    expected = executions_of_gcov(tmp_path, "clamp.h", "main.c", "one.c")
+    subprocess.run(["gcc", "-O1", "-g", "-no-pie", "main.c", "one.c", "-o", "fast"], cwd=tmp_path, check=True)
+    image = Image(tmp_path / "fast")
+    both = [function for function in image.functions if function.name == "clamp"]
+    counts: dict[int, int | None] = {}
+    for function, times in zip(both, (2, 5), strict=True):
+        counts |= dict.fromkeys(range(function.start, function.end), times)
+    lines = covered_lines(image, [(None, counts)], Path)[str(tmp_path / "clamp.h")]
+    assert lines[3] == expected[3] == 7
 
 
 def test_loaded_code_is_covered_apart_from_what_lay_there_before(tmp_path: Path) -> None:

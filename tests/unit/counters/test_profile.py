@@ -23,7 +23,7 @@ def profile(image: Image) -> Profile:
     """main, which calls work twice; an interrupt came in work."""
     main, work, stop = (named(image, name) for name in ("main", "work", "minrpc_timer_stop"))
     tree = CallTree(["?", "main", "work", "minrpc_timer_stop"], [0, 0, 1, 2], [0, 10, 6, 3], [0, 1, 2, 1])
-    return Profile("main", image, tree, Counts({main: 10, work: 6, stop: 3}))
+    return Profile("main", "main", image, tree, Counts({main: 10, work: 6, stop: 3}))
 
 
 def test_sums_are_equal(profile: Profile) -> None:
@@ -32,7 +32,7 @@ def test_sums_are_equal(profile: Profile) -> None:
 
 
 def test_one_that_does_not_add_up_is_told(profile: Profile, image: Image) -> None:
-    wrong = Profile("main", image, profile.tree, Counts({named(image, "main"): 18}))
+    wrong = Profile("main", "main", image, profile.tree, Counts({named(image, "main"): 18}))
     with pytest.raises(HarnessError, match="18 by address, 19 by caller"):
         wrong.check()
 
@@ -47,14 +47,14 @@ def test_what_an_interrupt_executed_is_a_row_of_its_own(image: Image) -> None:
     main = named(image, "main")
     names, parents = ["?", "main", "systick_isr", "count"], [0, 0, 1, 2]
     tree = CallTree(names, parents, [0, 5, 2, 1], [0, 1, 1, 4], [False, False, True, False])
-    rows = Profile("main", image, tree, Counts({main: 8})).functions
+    rows = Profile("main", "main", image, tree, Counts({main: 8})).functions
     assert rows == [("main", 5, 8, 1), (INTERRUPTS, 3, 3, 1)]
 
 
 def test_a_function_named_like_an_interrupt_is_none(image: Image) -> None:
     main = named(image, "main")
     tree = CallTree(["?", "misread_count", "trapezoid"], [0, 0, 1], [0, 5, 2], [0, 1, 1], [False] * 3)
-    rows = Profile("main", image, tree, Counts({main: 7})).functions
+    rows = Profile("main", "main", image, tree, Counts({main: 7})).functions
     assert rows == [("misread_count", 5, 7, 1), ("trapezoid", 2, 2, 1)]
 
 

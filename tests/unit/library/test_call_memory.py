@@ -34,8 +34,8 @@ HOLDER = RecordType("struct", "holder", 8, complete=True, fields=(Field("p", SHO
 
 def session(room: int) -> Any:  # noqa: ANN401 - a session
     """A session whose arrays begin at this address."""
-    empty = lambda shape, _: Mock(address=room, nbytes=shape[0], usable_on=lambda _: True)  # noqa: E731
-    return Mock(rpc=MagicMock(), empty=Mock(side_effect=empty))
+    made = lambda size, _: Mock(address=room, nbytes=size, usable_on=lambda _: True)  # noqa: E731
+    return Mock(rpc=MagicMock(), aligned=Mock(side_effect=made))
 
 
 def test_the_memory_grows_when_a_frame_does_not_fit() -> None:
@@ -43,7 +43,7 @@ def test_the_memory_grows_when_a_frame_does_not_fit() -> None:
     memory = CallMemory(opened)
     for size in (8, 1024, 1025, 2048, 1024, 2049):
         memory._base(size, "f")
-    assert [each.args[0] for each in opened.empty.call_args_list] == [(1024,), (2048,), (4096,)]
+    assert [each.args[0] for each in opened.aligned.call_args_list] == [1024, 2048, 4096]
 
 
 def test_a_pointer_that_a_repeated_call_leaves_is_told() -> None:

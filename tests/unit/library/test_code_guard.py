@@ -45,7 +45,10 @@ def test_each_of_the_first_calls_is_followed_by_a_comparison_and_then_every_16th
         guard.require("g")
     assert [guard.is_whole() for _ in range(61)] == [False] * 61
     assert [guard.is_whole() for _ in range(16)] == [True] * 15 + [False]
-    with pytest.raises(GuardError, match=r"^g, or one of the 15 calls before it, wrote 1 byte"):
-        guard.require("g")
-    guard.written(0x105, bytes(owner.memory_bytes[5:6]))
+    with pytest.raises(GuardError, match=r"^g wrote 1 byte"):
+        guard.require("innocent")
+    owner.memory_bytes[6] ^= 1
+    with pytest.raises(GuardError, match=r"^h, or one of the 15 calls before it, wrote 2 bytes"):
+        guard.require("h")
+    guard.written(0x105, bytes(owner.memory_bytes[5:7]))
     assert [guard.is_whole() for _ in range(16)] == [True] * 16

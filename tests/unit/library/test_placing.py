@@ -82,6 +82,17 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> HostLibrary:
     return HostLibrary(SOURCE, directory)
 
 
+def test_a_matrix_is_an_array_and_a_masked_array_is_refused(library: HostLibrary) -> None:
+    first, second = (
+        np.array(rows, np.int16).view(np.matrix) for rows in ([[1, 2], [3, 4]], [[0, 0], [0, 0]])
+    )
+    library.call("copy", first, second, 4)
+    assert second.tolist() == [[1, 2], [3, 4]]
+    masked = np.ma.masked_array(np.zeros(4, np.int16), [True, False, False, False])
+    with pytest.raises(TypeError, match=r"C knows no mask: pass .filled\(...\) or .data"):
+        library.call("copy", masked, second, 4)
+
+
 @pytest.mark.parametrize("swapped", [False, True])
 def test_arrays_may_lie_side_by_side_but_not_overlap(library: HostLibrary, swapped: bool) -> None:
     whole = np.arange(8, dtype=np.int16)
@@ -350,7 +361,7 @@ def test_memory_that_two_pointers_share_is_aligned_for_both() -> None:
 
 def test_a_placed_object_lies_between_guards() -> None:
     room = Mock(address=0x1000, pointer=Mock(value=0x1000), freed=False)
-    placed = Placed(Mock(), np.arange(5, dtype=np.uint8), 8, lambda _: room, None, Mock())
+    placed = Placed(Mock(), np.arange(5, dtype=np.uint8), 8, lambda *_: room, None, Mock())
     (image,) = room.copy_from.call_args.args
     assert (placed.address, placed.span) == (0x1008, (0x1000, len(image)))
     assert (image[8:13].tolist(), len(image)) == ([0, 1, 2, 3, 4], 8 + 5 + 8)

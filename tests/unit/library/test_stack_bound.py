@@ -69,11 +69,11 @@ def test_a_functions_own_stack_beside_the_bound(
 ) -> None:
     """Without its thunk's 16 bytes; the check of the arguments needs 24 bytes and a return address."""
     library = Mock(
-        _thunk_frames={"small": 16, "large": 16},
         _bounds={"small": 20, "large": 40},
         compiled=Mock(check_frame=24),
         facts=Mock(pointer_size=4, machine=machine),
     )
-    taken = replace(measured([5]), memory=memory)
+    frame = {"small": 16, "large": 16}.get(name, 0)
+    taken = replace(measured([5]), memory=memory).with_stack(lambda depth: max(0, depth - frame))
     found = cast(Any, LoadedLibrary)._with_bound(library, name, taken)
     assert found == replace(taken, memory=expected)

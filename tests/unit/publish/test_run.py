@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from minrpc import HarnessError
 from minrpc.cli import main
 from minrpc.publish import RunRecord, run_of
 from minrpc.publish.dots import dots
@@ -17,7 +18,7 @@ from minrpc.publish.history import histories
 from minrpc.publish.html_page import html_page
 from minrpc.publish.markdown_page import markdown_page
 from minrpc.publish.run_record import joined
-from minrpc.publish.tables import histogram, own_sizes, profile_tables, why
+from minrpc.publish.tables import histogram, own_sizes, own_tree, profile_tables, why
 from minrpc.timing import MeasuredCode
 from minrpc.timing.compare import compare
 from minrpc.timing.comparison_text import comparison_markdown
@@ -110,11 +111,16 @@ def test_a_profile_by_cycles_says_so_after_reading_it_again() -> None:
     assert "add(int8[2]): 100 core cycles" in html_page(run, "now")
 
 
-def test_a_tree_without_the_function_is_whole() -> None:
+def test_a_profile_whose_function_has_another_name_in_the_tree() -> None:
+    """Older documents do not tell the tree's name: without the call's, all is shown."""
     (part,) = whole().platforms
-    tree = part.profiles[0].tree
-    assert tree.below("mul", "rest") is tree
-    assert tree.below("evaluate", "rest").total == tree.total == 100
+    profile = part.profiles[0]
+    older = replace(profile, call="mul(int8[2])")
+    assert own_tree(older) is profile.tree
+    assert own_tree(replace(older, function="add")) == own_tree(profile)
+    with pytest.raises(HarnessError, match="no call of mul was seen"):
+        profile.tree.below("mul", "rest")
+    assert profile.tree.below("evaluate", "rest").total == profile.tree.total == 100
 
 
 def test_other_flags_are_told_first() -> None:

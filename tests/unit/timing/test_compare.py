@@ -10,7 +10,7 @@ import pytest
 from minrpc import Sample
 from minrpc.timing import MeasuredCode, MemoryUse, TimingRecord
 from minrpc.timing.compare import compare, tolerance
-from minrpc.timing.comparison_text import comparison_markdown, headline
+from minrpc.timing.comparison_text import comparison_markdown, difference_text, headline
 from minrpc.timing.record import content, dump, merged, parse
 from minrpc.timing.text import record_text
 
@@ -96,10 +96,33 @@ def test_the_verdict_is_of_the_functions_own_time(head: TimingRecord, verdict: s
     assert change.verdict == verdict
 
 
+def test_equal_code_whose_first_call_is_longer_is_the_same() -> None:
+    """The inclusive figure is the mean of all repeats, and the typical time is that of the shortest."""
+
+    def of_repeats(repeats: int) -> TimingRecord:
+        instructions = [3300, *[300] * (repeats - 1)]
+        record = recorded([8 * each for each in instructions])
+        mean = sum(instructions) / repeats / 10 - 10
+        samples = tuple(
+            dataclasses.replace(sample, columns={"instructions": each})
+            for sample, each in zip(record.measurement.samples, instructions, strict=True)
+        )
+        return with_measured(record, samples=samples, inclusive={"instructions": mean})
+
+    for base, head in ((10, 4), (4, 10)):
+        (change,) = compare([of_repeats(base)], [of_repeats(head)]).changes
+        assert change.verdict == "same"
+
+
 def test_cycles_of_two_cores_are_no_change() -> None:
     base, head = (counted(10, estimate, cycles=n, loads=n) for estimate, n in (("M3", 50), ("M4", 70)))
     assert changed_counters(base, head) == ["loads"]
     assert changed_counters(base, counted(10, "M3", cycles=70, loads=50)) == ["cycles"]
+
+
+def test_a_change_from_nothing_has_no_share() -> None:
+    (change,) = compare([recorded([0, 0, 0])], [recorded([100, 100, 100])]).changes
+    assert (change.verdict, difference_text(change)) == ("slower", "+10 ticks")
 
 
 def test_exact_times_to_the_cycle() -> None:

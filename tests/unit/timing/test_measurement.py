@@ -228,3 +228,9 @@ def test_later_repeats_add_to_all_that_is_known() -> None:
     assert found.groups == (("one",), ("two",))
     assert found.clock.coarse_hz == 100
     assert measured([1]).joined(measured([2])) == measured([1, 2])
+
+
+def test_inclusive_figures_of_further_repeats_are_means_of_all_calls() -> None:
+    first = replace(measured([100], 30), inclusive={"instructions": 10.0, "cycles": 20.0})
+    later = replace(measured([100], 10), inclusive={"instructions": 50.0, "cycles": 60.0})
+    assert first.joined(later).inclusive == {"instructions": 20.0, "cycles": 30.0}
