@@ -162,3 +162,56 @@ def test_sizes_of_one_name_in_several_files_are_all_told(load: Load, tmp_path: P
     assert min(sizes[f"helper ({name}.c)"] for name in ("one", "two")) > 4
     assert sizes.keys() >= {"one", "two"}
     assert not {"helper", "state"} & sizes.keys()
+
+
+def test_variables_of_one_name_in_several_namespaces(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "pid.cpp").write_text(
+        'namespace pid { int n = 3; }\nextern "C" int of_pid(void) { return pid::n; }\n'
+    )
+    (tmp_path / "pump.cpp").write_text(
+        "namespace pump { namespace inner { int n = 5; } int alone = 7; }\n"
+        'extern "C" int of_pump(void) { return pump::inner::n; }\n'
+    )
+    lib = load(tmp_path / "pid.cpp", tmp_path / "pump.cpp")
+    lib.variables["pid::n"].write(30)
+    lib.variables["pump::inner::n"].write(50)
+    assert (lib["of_pid"](), lib["of_pump"](), lib.variables.alone) == (30, 50, 7)
+    with pytest.raises(AttributeError, match="pid::n"):
+        _ = lib.variables.n
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("int get(int n)", "float get(int n)"),
+        ("int get(int n)", "int get(double n)"),
+        ("int get(int n)", "int get(int n, int m)"),
+    ],
+)
+def test_a_fake_with_two_prototypes_is_refused(load: Load, tmp_path: Path, first: str, second: str) -> None:
+    for name, prototype in (("one", first), ("two", second)):
+        given = "1, 2" if "m" in prototype else "1"
+        text = f"extern {prototype};\nint {name}(void) {{ return (int)get({given}); }}\n"
+        (tmp_path / f"{name}.c").write_text(text)
+    with pytest.raises(ConfigurationError, match="get can't be a fake: files declare it in different ways"):
+        load(tmp_path / "one.c", tmp_path / "two.c", fakes={"get": lambda *_: 1})
+
+
+def test_a_fake_whose_prototypes_pass_the_same(load: Load, tmp_path: Path) -> None:
+    """A struct that one file does not know, and names of types, are no difference."""
+    (tmp_path / "one.c").write_text(
+        "struct s;\nunsigned get(struct s *p, char c);\nint one(void) { return (int)get(0, 1); }\n"
+    )
+    (tmp_path / "two.c").write_text(
+        "struct s { int n; };\nenum e { A, B = 99999 };\nenum e get(struct s *p, signed char c);\n"
+        "int two(void) { struct s s = {4}; return (int)get(&s, 1); }\n"
+    )
+    lib = load(tmp_path / "one.c", tmp_path / "two.c", fakes={"get": lambda p, c: 5})
+    assert (lib["one"](), lib["two"]()) == (5, 5)
+
+
+def test_a_function_that_a_program_chooses_at_its_start_is_refused(load: Load, tmp_path: Path) -> None:
+    text = ".globl chosen\n.type chosen, %gnu_indirect_function\nchosen:\n\t.long 0\n.size chosen, 4\n"
+    (tmp_path / "chosen.S").write_text(text)
+    with pytest.raises(ConfigurationError, match=r"chosen of .* is chosen when a program starts .ifunc."):
+        load(tmp_path / "chosen.S", declare="int chosen(void)")

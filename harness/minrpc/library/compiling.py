@@ -46,7 +46,7 @@ from minrpc.program import Elf, read_program
 from minrpc.program.c_types import Declarations, FunctionDeclaration, FunctionType, Pointer, strip
 from minrpc.program.compiler import Compiler, compiler_of_object
 from minrpc.program.debug_info import read_declarations
-from minrpc.program.elf import GLOBAL, THREAD, UNDEFINED, WEAK
+from minrpc.program.elf import CHOSEN_AT_START, GLOBAL, THREAD, UNDEFINED, WEAK
 from minrpc.program.merging import UNTYPED, merged
 from minrpc.program.objects import elves_of, elves_of_library, read_object
 from minrpc.program.packing import SECTION, ask_alignments, ask_arguments
@@ -339,6 +339,7 @@ def _with_thunks(
     for library in sources.libraries:
         _require_machine(library, elves_of_library(library), facts.machine)
     elves = [content.elf for content in contents]
+    _require_no_choice(elves)
     declarations = merged(_without_overridden(each, elves))
     if any(map(sources.has_statics, sources.files)):
         objects, statics = _with_statics(sources, objects, elves, each, toolset)
@@ -632,6 +633,18 @@ def _require_machine(path: Path, elves: Sequence[Elf], machine: str) -> None:
             f"the device is {machine.removeprefix('EM_')}",
             next_step="name its source, or compile it for the device",
         )
+
+
+def _require_no_choice(elves: Sequence[Elf | None]) -> None:
+    """Raise ConfigurationError for a function whose code is chosen when a program starts."""
+    for elf in filter(None, elves):
+        for symbol in elf.symbols:
+            if symbol.kind == CHOSEN_AT_START and symbol.placed:
+                raise ConfigurationError(
+                    f"{symbol.name} of {elf.name} is chosen when a program starts (ifunc), and loaded code "
+                    "does not start as a program does",
+                    next_step="leave out the attribute `ifunc`, and name the function that is to be called",
+                )
 
 
 def _weak(functions: Sequence[str]) -> Sequence[Path]:

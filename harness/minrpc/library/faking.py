@@ -183,8 +183,8 @@ def _require_replaceable(
         )
     if name in inlined:
         raise _not_replaceable(
-            f"{name} is inline in {compiled.name}: callers have a copy of its code",
-            'leave out `inline`, for instance by defines=["inline="]; or replace its callers',
+            f"{name} is inline in {compiled.name}: callers have a copy of its code, or call it by an alias",
+            'leave out `inline`, for instance by defines=["inline="], or the alias; or replace its callers',
         )
     if known is None:
         raise _unknown(compiled, name)

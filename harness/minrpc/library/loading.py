@@ -117,7 +117,8 @@ def _require_content(compiled: Compiled) -> None:
         raise LoadError(
             f"{compiled.name} has no function and no variable that could be reached",
             stage="load",
-            next_step="name another source; statics=True makes static functions callable",
+            next_step="name another source; statics=True makes static functions callable; a function in "
+            "assembler has .globl, .type and .size",
         )
 
 

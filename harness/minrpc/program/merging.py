@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -16,8 +17,10 @@ from minrpc.program.c_types import (
     Item,
     Origin,
     RecordType,
+    Scalar,
     Variable,
     same_type,
+    size_of,
     strip,
 )
 
@@ -39,8 +42,9 @@ def merged(several: Sequence[Declarations]) -> Declarations:
     for declarations in reversed(several):
         for name, function in declarations.declared.items():
             # One without a prototype, `int get();`, tells less than another file's.
-            if name not in declared or function.type.parameters or not function.type.variadic:
-                declared[name] = function
+            known = declared.get(name)
+            if known is None or function.type.parameters or not function.type.variadic:
+                declared[name] = _of_two(known, function) if known else function
         statics.update(declarations.statics)
     for function in (function for declarations in several for function in declarations.functions.values()):
         add_function(functions, function)
@@ -56,14 +60,34 @@ def merged(several: Sequence[Declarations]) -> Declarations:
     others = [origin for origin in variables if not origin.item.external]
     return Declarations(
         functions,
-        {origin.name: origin.item for origin in external}
-        | _by_name(others, {item.name for item in external}),
+        _external(external) | _by_name(others, {item.name for item in external}),
         _by_name(named),
         declared,
         statics,
         variables,
         types,
     )
+
+
+def _of_two(known: FunctionDeclaration, function: FunctionDeclaration) -> FunctionDeclaration:
+    """The declaration `function`; it can't be called if another file's passes its values in another way."""
+    first, second = known.type, function.type
+    without_prototype = first.variadic and not first.parameters
+    alike = len(first.used) == len(second.used) and all(map(_passed_alike, first.used, second.used))
+    if alike or without_prototype or known.unsupported or function.unsupported:
+        return function
+    reason = f"files declare it in different ways: {function.prototype}; {known.prototype}"
+    return replace(function, unsupported=reason)
+
+
+def _passed_alike(first: CType, second: CType) -> bool:
+    """True unless the values' sizes differ, or one of them is a floating-point number or a struct."""
+    one, two = strip(first), strip(second)
+    records = [each for each in (one, two) if isinstance(each, RecordType)]
+    if not all(record.complete for record in records):
+        return True
+    floats = [isinstance(each, Scalar) and each.kind in ("float", "complex") for each in (one, two)]
+    return size_of(one) == size_of(two) and len(records) != 1 and floats[0] == floats[1]
 
 
 def add_function(
@@ -112,11 +136,29 @@ def _by_name(origins: Sequence[Origin[Item]], taken: Collection[str] = ()) -> di
     return {name: origin.item for name, origin in zip(names, origins, strict=True) if count[name] == 1}
 
 
+def _external(origins: Sequence[Origin[Variable]]) -> dict[str, Variable]:
+    """The variables by name: "n", or "pid::n" if several namespaces of C++ have it."""
+    count = Counter(origin.name for origin in origins)
+    return {
+        _qualified(origin.item) if count[origin.name] > 1 else origin.name: origin.item for origin in origins
+    }
+
+
+def _qualified(variable: Variable) -> str:
+    """The name with its namespaces, from the linker's name: "_ZN3pid1nE" (Itanium C++ ABI, 5.1)."""
+    rest, parts = variable.symbol.removeprefix("_ZN"), []
+    while (size := re.match(r"\d+", rest)) is not None:
+        end = size.end() + int(size[0])
+        parts.append(rest[size.end() : end])
+        rest = rest[end:]
+    return "::".join(parts) if rest == "E" else variable.name
+
+
 def _distinct_variables(origins: Iterable[Origin[Variable]]) -> Sequence[Origin[Variable]]:
     """Each variable with external linkage once, and all others."""
     distinct: dict[object, Origin[Variable]] = {}
     for origin in origins:
-        distinct.setdefault(origin.name if origin.item.external else id(origin), origin)
+        distinct.setdefault(origin.item.symbol if origin.item.external else id(origin), origin)
     return list(distinct.values())
 
 
