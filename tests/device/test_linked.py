@@ -80,12 +80,16 @@ def test_a_functions_figures_are_its_own_either_way(platform: str) -> None:
         start(firmware, counters=counters) as running,
         connect(running) as device,
     ):
+        packed = device.system_lib().measure("kinds.product", repeat=1, counters=["instructions"])
+        whole = packed(3, 5).inclusive["instructions"]
         figures = []
         for lib in (device.library("kinds"), device.library("kinds", linked=False), device.firmware):
             library = library_of(lib)
             profile = profile_call(library, counters, "product", [3, 5])
             timed = library.measure("product", number=1, repeat=5, counters="all")(3, 5)
             figures.append((profile.inclusive, timed.inclusive, min(timed.counters["stack_bytes"])))
+        # The packed function is the thunk, before and after its C function was measured.
+        assert whole == packed(3, 5).inclusive["instructions"] > figures[0][0]
     assert figures[0] == figures[1] == figures[2]
     assert figures[0][1]["instructions"] == figures[0][0] < 20
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
 from typing import Any, Literal, NoReturn, overload
@@ -136,7 +136,7 @@ class RemoteModule(RemoteHandle):
         self.name = name
         self._handle = handle
         self._functions: dict[str, RemoteFunction] = {}
-        self.code: dict[str, int | None] = {}
+        self.code: Mapping[str, int] = {}
         """Addresses of the C functions that its packed functions call, where they are known."""
 
     @property
@@ -196,6 +196,7 @@ class RemoteModule(RemoteHandle):
         memory: bool = ...,
         interrupts_masked: bool = ...,
         meter: None = ...,
+        address: int | None = ...,
         **options: int,
     ) -> Measurer: ...
 
@@ -209,6 +210,7 @@ class RemoteModule(RemoteHandle):
         memory: bool = ...,
         interrupts_masked: bool = ...,
         meter: Meter,
+        address: int | None = ...,
         **options: int,
     ) -> MeteredMeasurer: ...
 
@@ -221,6 +223,7 @@ class RemoteModule(RemoteHandle):
         memory: bool = False,
         interrupts_masked: bool = False,
         meter: Meter | None = None,
+        address: int | None = None,
         **options: int,
     ) -> Measurer | MeteredMeasurer:
         """A measurer that times `name` in the device's ticks: call it with the function's own arguments.
@@ -237,6 +240,8 @@ class RemoteModule(RemoteHandle):
             for an interrupt never ends, and the device misses events during a long batch. The function is
             measured with interrupts first, and an error is raised if the clock lost time by masking.
         meter: of power or energy: its readings join the counters. Each repeat is then a request of its own.
+        address: of the C function behind the packed function, for `Measurement.inclusive`; by default of the
+            packed function itself.
 
         Raises ValueError for options that make no sense, DialectError when the device is not this project's,
         ConfigurationError for an unknown counter, with the known ones, and for firmware that can't mask
@@ -263,7 +268,7 @@ class RemoteModule(RemoteHandle):
                 unmasked = plain(of) if masked else None
                 return Measurer(evaluator, name, of, parse, counted, empty_stack, overhead, unmasked, address)
 
-            address = self.code_address(name)
+            address = self.code_address(name) if address is None else address
             parse = partial(counting.measurement, rpc, module, name)
             empty_stack = partial(counting.empty_stack, rpc, module)
             overhead = partial(counting.counter_overhead, rpc, module, counted)

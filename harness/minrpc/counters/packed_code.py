@@ -15,12 +15,15 @@ from minrpc.program import CodeRange
 
 # Index of the function's address in an entry, in pointers.
 _RUN: Final = 2
+# The symbol of a linked-in library's thunk, before the packed function's name: see library/thunks.py.
+_THUNK: Final = "minrpc_t."
 
 
 def packed_function_code(image: Image, name: str) -> CodeRange | None:
     """The C function of the image's packed function `name`; None if unknown.
 
-    Functions of TVM's registries, whose tables hold no names, are found by a symbol of the same name.
+    Functions of TVM's registries, whose tables hold no names, are found by a symbol of the same name, those
+    of linked-in libraries by their thunk's.
     """
     file = image.program.elf
     sections = file.loaded()
@@ -36,7 +39,8 @@ def packed_function_code(image: Image, name: str) -> CodeRange | None:
                     code = image.function_at(run & ~file.machine_bit)
                     if code is not None:
                         return code
-    return next((function for function in image.functions if function.name == name), None)
+    names = (name, f"{_THUNK}{name}")
+    return next((function for function in image.functions if function.name in names), None)
 
 
 def _addresses(sections: list[tuple[int, bytes]], text: bytes) -> Iterator[int]:

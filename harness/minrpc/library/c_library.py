@@ -396,8 +396,8 @@ class CLibrary:
         """Measures a function in whole cycles as `RemoteModule.measure` does, with the C function's
         arguments."""
         self._require(name)
-        self.module.code[self.packed_name(name)] = self.code_address(name)
-        return self._timed(name, self.module.measure(self.packed_name(name), **options))
+        address = self.code_address(name)
+        return self._timed(name, self.module.measure(self.packed_name(name), address=address, **options))
 
     def code_address(self, name: str) -> int | None:
         """The address of the function `name` on the device; None if no symbol has it."""

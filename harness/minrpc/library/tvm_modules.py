@@ -338,7 +338,7 @@ class TvmLibrary:
         addresses = loaded.symbols.addresses
         self._today = any(f"{PREFIX}{name}" in addresses for name in names)
         prefix = PREFIX if self._today else ""
-        loaded.module.code |= {name: addresses.get(f"{prefix}{name}") for name in names}
+        loaded.module.code = {name: addresses[f"{prefix}{name}"] for name in names}
 
     def array(self, data: npt.NDArray[Any]) -> RemoteArray:
         """A copy of `data` on the device, with this module's type for booleans, which changed in v0.21."""

@@ -154,6 +154,7 @@ def _platform(platform_part: PlatformPart) -> dict[str, Any]:
                 "lines": [list(line) for line in profile.lines],
                 "unit": profile.unit,
                 "spread": profile.spread,
+                "function": profile.function,
             }
             for profile in platform_part.profiles
         ],
@@ -173,6 +174,7 @@ class _ProfileEntry:
     lines: Sequence[tuple[str, str, int]]
     unit: Literal["instructions", "cycles"] = "instructions"
     spread: int = 0
+    function: str = ""
 
     def __post_init__(self) -> None:
         sizes = {len(getattr(self.tree, name)) for name in _TREE}

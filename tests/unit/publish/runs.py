@@ -29,10 +29,11 @@ def whole() -> RunRecord:
     noisy = replace(recorded([100, 900, 250, 300, 400, 350, 320], clock=WALL), platform="posix")
     names = ["?", "evaluate", "add", "<lambda>", "expf"]
     tree = CallTree(names, [0, 0, 1, 2, 2], [0, 10, 30, 25, 35], [0, 1, 1, 3, 2])
+    lines = [("f.c:3", "if (a < b && c | d)", 60), ("f.c:4", "", 40)]
     part = PlatformPart(
         "bare_mps2_an385",
         {"emulator": "QEMU 7.2"},
-        [CallProfile("add(int8[2])", tree, [("f.c:3", "if (a < b && c | d)", 60), ("f.c:4", "", 40)])],
+        [CallProfile("sum(int8[2])", tree, lines, function="add")],
         {"runtime": {"evaluate": 700, "functions": 300}, "libm": {"expf": 500}},
         {"runtime": {"state": 100}},
         {"fir.c": {"fir": 68, "dot": 30, "taps": 32, "(from libraries)": 278}},
