@@ -189,12 +189,13 @@ def test_variables_of_one_name_in_several_namespaces(load: Load, tmp_path: Path)
     ],
 )
 def test_a_fake_with_two_prototypes_is_refused(load: Load, tmp_path: Path, first: str, second: str) -> None:
-    for name, prototype in (("one", first), ("two", second)):
+    files = {"one": first, "two": second, "three": first}
+    for name, prototype in files.items():
         given = "1, 2" if "m" in prototype else "1"
         text = f"extern {prototype};\nint {name}(void) {{ return (int)get({given}); }}\n"
         (tmp_path / f"{name}.c").write_text(text)
     with pytest.raises(ConfigurationError, match="get can't be a fake: files declare it in different ways"):
-        load(tmp_path / "one.c", tmp_path / "two.c", fakes={"get": lambda *_: 1})
+        load(*(tmp_path / f"{name}.c" for name in files), fakes={"get": lambda *_: 1})
 
 
 def test_a_fake_whose_prototypes_pass_the_same(load: Load, tmp_path: Path) -> None:

@@ -30,6 +30,8 @@ UNTYPED: Final = (
 )
 """Reason why a function without known types can't be called."""
 
+_DIFFERENT: Final = "files declare it in different ways: "
+
 OVERLOADED: Final = 'it is overloaded: call the wanted function by an extern "C" function beside it'
 """Reason why an overloaded C++ function can't be called."""
 
@@ -71,13 +73,14 @@ def merged(several: Sequence[Declarations]) -> Declarations:
 
 def _of_two(known: FunctionDeclaration, function: FunctionDeclaration) -> FunctionDeclaration:
     """The declaration `function`; it can't be called if another file's passes its values in another way."""
+    if known.unsupported.startswith(_DIFFERENT):
+        return known
     first, second = known.type, function.type
     without_prototype = first.variadic and not first.parameters
     alike = len(first.used) == len(second.used) and all(map(_passed_alike, first.used, second.used))
     if alike or without_prototype or known.unsupported or function.unsupported:
         return function
-    reason = f"files declare it in different ways: {function.prototype}; {known.prototype}"
-    return replace(function, unsupported=reason)
+    return replace(function, unsupported=f"{_DIFFERENT}{function.prototype}; {known.prototype}")
 
 
 def _passed_alike(first: CType, second: CType) -> bool:
