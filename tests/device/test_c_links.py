@@ -151,13 +151,14 @@ def test_integers_of_sixteen_bytes(device: Device, load: Load, write: Write) -> 
     assert load(source)["wide"](-(10**10)) == -(10**30)
 
 
-def test_sizes_of_one_name_in_several_files_are_all_told(load: Load, tmp_path: Path) -> None:
+def test_sizes_of_one_name_in_several_files_are_all_told(load: Load, write: Write) -> None:
     helper = "static int state[%d];\n__attribute__((noinline)) static int helper(volatile int n)\n"
     helper += "{\n\tstate[0]++;\n\treturn n * 3 + state[%d];\n}\n"
-    for name, size in (("one", 5), ("two", 9)):
-        text = helper % (size, size - 1) + f"int {name}(int n) {{ return helper(n) + 1; }}\n"
-        (tmp_path / f"{name}.c").write_text(text)
-    sizes = load(tmp_path / "one.c", tmp_path / "two.c").own_sizes
+    files = {
+        name: helper % (size, size - 1) + f"int {name}(int n) {{ return helper(n) + 1; }}\n"
+        for name, size in (("one", 5), ("two", 9))
+    }
+    sizes = load(*write(**files)).own_sizes
     assert (sizes["state (one.c)"], sizes["state (two.c)"]) == (20, 36)
     assert min(sizes[f"helper ({name}.c)"] for name in ("one", "two")) > 4
     assert sizes.keys() >= {"one", "two"}
@@ -188,26 +189,23 @@ def test_variables_of_one_name_in_several_namespaces(load: Load, tmp_path: Path)
         ("int get(int n)", "int get(int n, int m)"),
     ],
 )
-def test_a_fake_with_two_prototypes_is_refused(load: Load, tmp_path: Path, first: str, second: str) -> None:
-    files = {"one": first, "two": second, "three": first}
-    for name, prototype in files.items():
+def test_a_fake_with_two_prototypes_is_refused(load: Load, write: Write, first: str, second: str) -> None:
+    files = {}
+    for name, prototype in (("one", first), ("two", second), ("three", first)):
         given = "1, 2" if "m" in prototype else "1"
-        text = f"extern {prototype};\nint {name}(void) {{ return (int)get({given}); }}\n"
-        (tmp_path / f"{name}.c").write_text(text)
+        files[name] = f"extern {prototype};\nint {name}(void) {{ return (int)get({given}); }}\n"
     with pytest.raises(ConfigurationError, match="get can't be a fake: files declare it in different ways"):
-        load(*(tmp_path / f"{name}.c" for name in files), fakes={"get": lambda *_: 1})
+        load(*write(**files), fakes={"get": lambda *_: 1})
 
 
-def test_a_fake_whose_prototypes_pass_the_same(load: Load, tmp_path: Path) -> None:
+def test_a_fake_whose_prototypes_pass_the_same(load: Load, write: Write) -> None:
     """A struct that one file does not know, and names of types, are no difference."""
-    (tmp_path / "one.c").write_text(
-        "struct s;\nunsigned get(struct s *p, char c);\nint one(void) { return (int)get(0, 1); }\n"
+    sources = write(
+        one="struct s;\nunsigned get(struct s *p, char c);\nint one(void) { return (int)get(0, 1); }\n",
+        two="struct s { int n; };\nenum e { A, B = 99999 };\nenum e get(struct s *p, signed char c);\n"
+        "int two(void) { struct s s = {4}; return (int)get(&s, 1); }\n",
     )
-    (tmp_path / "two.c").write_text(
-        "struct s { int n; };\nenum e { A, B = 99999 };\nenum e get(struct s *p, signed char c);\n"
-        "int two(void) { struct s s = {4}; return (int)get(&s, 1); }\n"
-    )
-    lib = load(tmp_path / "one.c", tmp_path / "two.c", fakes={"get": lambda p, c: 5})
+    lib = load(*sources, fakes={"get": lambda p, c: 5})
     assert (lib["one"](), lib["two"]()) == (5, 5)
 
 

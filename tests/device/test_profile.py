@@ -3,18 +3,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import get_args
 
 import pytest
-from minrpc import Firmware, HarnessError, Profile, connect, counters_for, library_of, profile_call, start
+from minrpc import (
+    Device,
+    Firmware,
+    HarnessError,
+    Profile,
+    connect,
+    counters_for,
+    library_of,
+    profile_call,
+    start,
+)
 from minrpc.counters import Counts
 from minrpc.counters.image import Image
 from minrpc.counters.packed_code import packed_function_code
 from minrpc.counters.profile import CALLING, INTERRUPTS, Unit
-from minrpc.cycles import load_core
+from minrpc.counters.qemu_counters import QemuCounters
+from minrpc.cycles import Core, load_core
 
 ROUNDS = 1000
+
+
+@contextmanager
+def loading(image: Firmware, core: Core | None = None) -> Iterator[tuple[Device, QemuCounters]]:
+    """A device with the counters of a profile, which takes code."""
+    with (
+        counters_for(image.elf, flow=True, core=core) as counters,
+        start(image, counters=counters) as running,
+        connect(running) as device,
+    ):
+        if "code_loading" not in device.info().options:
+            pytest.skip("its firmware takes no code")
+        yield device, counters
 
 
 def spin_profile(image: Firmware) -> Profile:
@@ -85,13 +111,7 @@ __attribute__((noinline, noclone)) int left(int depth)
 
 def test_loaded_code_is_known_by_its_names(image: Firmware, tmp_path: Path) -> None:
     (tmp_path / "loaded.c").write_text(LOADED)
-    with (
-        counters_for(image.elf, flow=True) as counters,
-        start(image, counters=counters) as running,
-        connect(running) as device,
-    ):
-        if "code_loading" not in device.info().options:
-            pytest.skip("its firmware takes no code")
+    with loading(image) as (device, counters):
         lib = library_of(device.load(tmp_path / "loaded.c", flags=["-O1"]))
         profile = profile_call(lib, counters, "outer", [50])
         compiler, sizes = lib.compiled.compiler, lib.own_sizes
@@ -130,13 +150,7 @@ def test_functions_of_one_name_in_two_files_have_their_lines(image: Firmware, tm
         "int one(int n);\n" + helper % "-" + "int two(int n) { return one(n) * helper(n); }\n"
     )
     (tmp_path / "other.c").write_text(LOADED)
-    with (
-        counters_for(image.elf, flow=True) as counters,
-        start(image, counters=counters) as running,
-        connect(running) as device,
-    ):
-        if "code_loading" not in device.info().options:
-            pytest.skip("its firmware takes no code")
+    with loading(image) as (device, counters):
         profiles = []
         for sources, name in (
             (["one.c", "two.c"], "two"),
@@ -159,13 +173,7 @@ def test_a_function_that_has_other_names_in_its_file_has_its_figure(image: Firmw
     """The packed function's name, an alias and an assembler's label are not the name in the tree."""
     (tmp_path / "names.c").write_text(LOADED + NAMES)
     given = {"labelled": [50], "outer": [50], "inc": [50]}
-    with (
-        counters_for(image.elf, flow=True) as counters,
-        start(image, counters=counters) as running,
-        connect(running) as device,
-    ):
-        if "code_loading" not in device.info().options:
-            pytest.skip("its firmware takes no code")
+    with loading(image) as (device, counters):
         own = device.system_lib()
         alone = profile_call(own, counters, "inc", [50]).inclusive
         lib = library_of(device.load(tmp_path / "names.c", flags=["-O1"]))
@@ -188,13 +196,7 @@ def test_a_function_that_has_other_names_in_its_file_has_its_figure(image: Firmw
 def test_recursion_that_is_too_deep_for_the_tree_is_told(image: Firmware, tmp_path: Path) -> None:
     """More ways from the call to its functions than the tree has room for."""
     (tmp_path / "ways.c").write_text(WAYS)
-    with (
-        counters_for(image.elf, flow=True) as counters,
-        start(image, counters=counters) as running,
-        connect(running) as device,
-    ):
-        if "code_loading" not in device.info().options:
-            pytest.skip("its firmware takes no code")
+    with loading(image) as (device, counters):
         lib = library_of(device.load(tmp_path / "ways.c", flags=["-O1"]))
         profile = profile_call(lib, counters, "left", [12])
         calls = {row.name: row.calls for row in profile.called.rows()}
@@ -218,13 +220,7 @@ def test_recursion_of_many_ways_has_cycles(image: Firmware, tmp_path: Path) -> N
         for number, name in enumerate("abc")
     )
     (tmp_path / "three.c").write_text("int a(int);\nint b(int);\nint c(int);\n" + ways)
-    with (
-        counters_for(image.elf, flow=True, core=load_core(core)) as counters,
-        start(image, counters=counters) as running,
-        connect(running) as device,
-    ):
-        if "code_loading" not in device.info().options:
-            pytest.skip("its firmware takes no code")
+    with loading(image, load_core(core)) as (device, counters):
         lib = library_of(device.load(tmp_path / "three.c", flags=["-O1"]))
         few, many = (profile_call(lib, counters, "a", [n], "cycles") for n in (3, 9))
     calls = {row.name: row.calls for row in many.called.rows()}
@@ -245,18 +241,12 @@ def test_interrupts_are_what_an_exception_entered_whatever_functions_are_called(
     core = image.target.platform.core
     if unit == "cycles" and not core:
         pytest.skip("no core with a table stands for this platform")
-    with (
-        counters_for(image.elf, flow=True, core=load_core(core) if core else None) as counters,
-        start(image, counters=counters) as running,
-        connect(running) as device,
-    ):
-        if "code_loading" not in device.info().options:
-            pytest.skip("its firmware takes no code")
+    with loading(image, load_core(core) if core else None) as (device, counters):
         lib = library_of(device.load(STORM, flags=["-O2"]))
         quiet, stormy = (profile_call(lib, counters, "storm", [500, period], unit) for period in (0, 331))
     calm = {row.name: (row.own, row.calls) for row in quiet.functions}
     assert all(calm[name][1] > 100 for name in NAMED_LIKE_INTERRUPTS)
-    if counters.image.machine != "EM_RISCV" and "mps2" not in running.name:
+    if counters.image.machine != "EM_RISCV" and "mps2" not in image.target.name:
         return
     rows = {row.name: (row.own, row.calls) for row in stormy.functions}
     assert rows[INTERRUPTS][1] > 20

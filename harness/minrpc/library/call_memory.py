@@ -43,11 +43,13 @@ class _Growing:
     def address(self, size: int, alignment: int = ALIGNMENT) -> int:
         """Its address, a multiple of `alignment`, with `size` bytes at least."""
         array = self.array
-        fits = array is not None and array.nbytes >= size and array.usable_on(self._session.rpc)
-        if array is None or not fits or array.address % alignment:
-            self.free()
-            nbytes = max(self._least, 1 << (size - 1).bit_length())
-            array = self.array = self._session.aligned(nbytes, alignment)
+        if array is not None and array.nbytes >= size and array.usable_on(self._session.rpc):
+            address = array.address
+            if not address % alignment:
+                return address
+        self.free()
+        nbytes = max(self._least, 1 << (size - 1).bit_length())
+        array = self.array = self._session.aligned(nbytes, alignment)
         return array.address
 
     def free(self) -> None:

@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -223,6 +223,7 @@ class Compiled:
         arguments, in bytes.
     options: the caller's definitions and flags.
     kept_data: sections of data that are linked also if no function needs them; None: all.
+    alignment: the largest of a section with code, in bytes.
     wrapped: functions whose calls go to `__wrap_NAME`.
     """
 
@@ -240,6 +241,7 @@ class Compiled:
     options: tuple[str, ...] = ()
     check_frame: int = 0
     kept_data: tuple[str, ...] | None = None
+    alignment: int = 1
     generated: int = 1
     wrapped: tuple[str, ...] = ()
 
@@ -336,8 +338,9 @@ def _with_thunks(
             ask_alignments(read, str(source), facts.pointer_size, compiled)
             if facts.machine == "EM_ARM":
                 ask_arguments(read, str(source), partial(compiled, flags=("-O1", "-fno-sanitize=all")))
-    for library in sources.libraries:
-        _require_machine(library, elves_of_library(library), facts.machine)
+    searched = [(library, elves_of_library(library)) for library in sources.libraries]
+    for library, found in searched:
+        _require_machine(library, found, facts.machine)
     elves = [content.elf for content in contents]
     _require_no_choice(elves)
     declarations = merged(_without_overridden(each, elves))
@@ -389,7 +392,14 @@ def _with_thunks(
         (*(f"-D{define}" for define in sources.defines), *sources.flags),
         max((size for name, size in frames.items() if name.partition(".")[0] == "minrpc_fits"), default=0),
         kept_data,
+        code_alignment([*filter(None, elves), *(elf for _, found in searched for elf in found)]),
     )
+
+
+def code_alignment(elves: Iterable[Elf]) -> int:
+    """The largest alignment of the objects' sections with code, in bytes."""
+    sections = (section for elf in elves for section in elf.sections)
+    return max((section.alignment for section in sections if section.executable), default=1)
 
 
 def thunk_frames(thunks: Path, names: Sequence[str]) -> Mapping[str, int]:
@@ -430,10 +440,10 @@ def _with_statics(
 def _without_overridden(each: Sequence[Declarations], elves: Sequence[Elf | None]) -> Sequence[Declarations]:
     """The declarations without those of weak functions and variables that another object replaces."""
     symbols = [elf.symbols if elf else () for elf in elves]
+    weak = [{symbol.name for symbol in own if symbol.bind == WEAK and symbol.placed} for own in symbols]
+    if not any(weak):
+        return each
     strong = {symbol.name for own in symbols for symbol in own if symbol.bind == GLOBAL and symbol.placed}
-    weak = [
-        {symbol.name for symbol in own if symbol.bind == WEAK and symbol.placed} & strong for own in symbols
-    ]
     return [
         replace(
             read,
@@ -442,7 +452,7 @@ def _without_overridden(each: Sequence[Declarations], elves: Sequence[Elf | None
         )
         if names
         else read
-        for read, names in zip(each, weak, strict=True)
+        for read, names in zip(each, (own & strong for own in weak), strict=True)
     ]
 
 

@@ -23,7 +23,6 @@ from minrpc.library.toolset import Toolset, program_facts, run_tool
 from minrpc.names import listed
 from minrpc.program import elf as elf_reader, read_program
 from minrpc.program.elf import FUNCTION, GLOBAL, HIDDEN, LOCAL, THREAD, UNDEFINED, WEAK, Elf, Symbol
-from minrpc.program.objects import elves_of_library
 
 _LINK_S: Final = 120.0
 ALIGNMENT: Final = 16
@@ -191,12 +190,11 @@ def link(
     with scratch() as directory:
         linked = directory / "loaded.elf"
         facts = program_facts(toolset.elf)
-        alignment = _code_alignment(compiled)
         firmwares = base if facts.thread_room else facts.thread_locals
         while True:
             script = _SCRIPT.format(
                 base=base,
-                alignment=alignment,
+                alignment=max(ALIGNMENT, compiled.alignment),
                 page=page,
                 firmware_thread_locals=""
                 if firmwares is None
@@ -252,13 +250,6 @@ def _command(
     command += ["--start-group", *map(str, compiled.libraries), "--end-group"] if compiled.libraries else []
     command += [str(firmware_symbols(toolset))]  # Behind, since an archive defines only undefined symbols.
     return command + list(toolset.library_options())
-
-
-def _code_alignment(compiled: Compiled) -> int:
-    """The alignment of each function, in bytes: the largest that one of them needs."""
-    elves = (elf for path in (*compiled.objects, *compiled.libraries) for elf in elves_of_library(path))
-    sections = (section for elf in elves for section in elf.sections)
-    return max([ALIGNMENT, *(section.alignment for section in sections if section.executable)])
 
 
 def _formats(compiled: Compiled, toolset: Toolset) -> list[str]:

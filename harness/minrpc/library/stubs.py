@@ -280,7 +280,7 @@ def _stub(index: int, function: FunctionDeclaration, names: TypeNames) -> str:
     result = names.spell(function.type.result)
     declared = [f"{ctype} a{at}" for at, ctype in enumerate(spelled)]
     # Without a prototype, as in `void f();`, C tells no types: such a function gets no arguments.
-    prototyped = bool(parameters) or not function.type.variadic
+    prototyped = function.type.has_prototype
     is_variadic = function.type.variadic and prototyped
     declared += ["..."] if is_variadic else []
     listed = ", ".join(declared) or ("void" if prototyped else "")

@@ -23,7 +23,7 @@ from minrpc.firmware import Firmware
 from minrpc.firmware.cache import kept_file, scratch
 from minrpc.library import LoadedLibrary
 from minrpc.library.archives import UNPACKED, members
-from minrpc.library.compiling import Compiled, Sources, compile_file, compile_text
+from minrpc.library.compiling import Compiled, Sources, code_alignment, compile_file, compile_text
 from minrpc.library.loading import firmware_of, load_compiled
 from minrpc.library.thunks import registry_source
 from minrpc.library.toolset import Toolset, program_facts, toolset_of
@@ -208,20 +208,20 @@ def compile_module(
     """
     objects = [_object(name, suffix, part, toolset, flags) for suffix, part in parts(name, content, unpacked)]
     contents = [object_file.read_bytes() for object_file in objects]
-    symbols = [symbol for content in contents for symbol in _functions(name, content, toolset)]
+    elves = [Elf(content, name) for content in contents]
+    symbols = [symbol for elf in elves for symbol in _functions(elf, toolset)]
     names, text = adapter_source(symbols)
     if not names:
         raise ModuleError(f"{name} has no function that TVM generated")
     adapter = compile_text(text, toolset)
     key = hashlib.sha256(b"".join(contents) + text.encode()).hexdigest()
-    compiled = Compiled(name, (*objects, adapter), (), {}, Declarations({}, {}, {}), False, key)
-    return compiled, names
+    declared, alignment = Declarations({}, {}, {}), code_alignment(elves)
+    return Compiled(name, (*objects, adapter), (), {}, declared, False, key, alignment=alignment), names
 
 
-def _functions(name: str, content: bytes, toolset: Toolset) -> list[str]:
+def _functions(elf: Elf, toolset: Toolset) -> list[str]:
     """The functions that an object defines. Raises ProgramFileError; ModuleError for another processor."""
-    elf = Elf(content, name)
-    given = (elf.machine, elf.bits)
+    name, given = elf.name, (elf.machine, elf.bits)
     defined, used = defined_functions(elf), elf.used()
     facts = program_facts(toolset.elf)
     due = (facts.machine, facts.bits)

@@ -207,6 +207,11 @@ class FunctionType:
         """The types of the result and the parameters."""
         return [self.result, *(parameter.type for parameter in self.parameters)]
 
+    @property
+    def has_prototype(self) -> bool:
+        """False for `int get();` of C before C23: its parameters are not known."""
+        return bool(self.parameters) or not self.variadic
+
 
 CType = Void | Scalar | Enumeration | Pointer | ArrayType | RecordType | Qualified | Typedef | FunctionType
 

@@ -45,7 +45,7 @@ def merged(several: Sequence[Declarations]) -> Declarations:
         for name, function in declarations.declared.items():
             # One without a prototype, `int get();`, tells less than another file's.
             known = declared.get(name)
-            if known is None or function.type.parameters or not function.type.variadic:
+            if known is None or function.type.has_prototype:
                 declared[name] = _of_two(known, function) if known else function
         statics.update(declarations.statics)
     for function in (function for declarations in several for function in declarations.functions.values()):
@@ -76,9 +76,8 @@ def _of_two(known: FunctionDeclaration, function: FunctionDeclaration) -> Functi
     if known.unsupported.startswith(_DIFFERENT):
         return known
     first, second = known.type, function.type
-    without_prototype = first.variadic and not first.parameters
     alike = len(first.used) == len(second.used) and all(map(_passed_alike, first.used, second.used))
-    if alike or without_prototype or known.unsupported or function.unsupported:
+    if alike or not first.has_prototype or known.unsupported or function.unsupported:
         return function
     return replace(function, unsupported=f"{_DIFFERENT}{function.prototype}; {known.prototype}")
 
