@@ -114,7 +114,8 @@ function(minrpc_add_library target library files)
     target_include_directories(${name} PRIVATE ${${prefix}_INCLUDE})
     target_compile_definitions(${name} PRIVATE ${${prefix}_DEFINES})
     target_compile_options(${name} PRIVATE $<TARGET_PROPERTY:${target},COMPILE_OPTIONS>
-      -g -ffunction-sections -fdata-sections $<$<C_COMPILER_ID:GNU>:-fno-ipa-icf>
+      -g -ffunction-sections -fdata-sections
+      $<$<C_COMPILER_ID:GNU>:-fno-ipa-icf$<SEMICOLON>-fcallgraph-info=su>
       $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions$<SEMICOLON>-fno-rtti$<SEMICOLON>-fno-threadsafe-statics>)
     foreach(header IN LISTS ${prefix}_HEADERS)
       target_compile_options(${name} PRIVATE "$<$<NOT:$<COMPILE_LANGUAGE:ASM>>:SHELL:-include ${header}>")

@@ -165,6 +165,22 @@ def test_sizes_of_one_name_in_several_files_are_all_told(load: Load, write: Writ
     assert not {"helper", "state"} & sizes.keys()
 
 
+def test_variables_of_cxx_with_internal_linkage(load: Load, tmp_path: Path) -> None:
+    (tmp_path / "p.cpp").write_text(
+        "namespace pid { static int hid = 6; } static int plain = 1; namespace { int unnamed = 9; }\n"
+        "namespace a { namespace b { static int deep = 4; namespace { int inner = 5; } } } int shared = 2;\n"
+        'extern "C" { static int of_c = 3; int sum(void) { return pid::hid++ + plain++ + unnamed++ + '
+        "a::b::deep++ + a::b::inner++ + shared++ + of_c++; } }\n"
+    )
+    library = load(tmp_path / "p.cpp", flags=["-O1"])
+    assert library["sum"]() == 30
+    found = {name: getattr(library.variables, name) for name in library.variables}
+    expected = {"hid": 7, "plain": 2, "unnamed": 10, "deep": 5, "inner": 6, "shared": 3, "of_c": 4}
+    assert found == expected
+    library.variables["hid"].write(100)
+    assert library["sum"]() == 130
+
+
 def test_variables_of_one_name_in_several_namespaces(load: Load, tmp_path: Path) -> None:
     (tmp_path / "pid.cpp").write_text(
         'namespace pid { int n = 3; }\nextern "C" int of_pid(void) { return pid::n; }\n'

@@ -193,15 +193,26 @@ CRITICAL = """
 #if defined(__arm__)
 #define OFF() __asm__ volatile("cpsid i" ::: "memory")
 #define ON() __asm__ volatile("cpsie i" ::: "memory")
+#define MASKED() ({ int mask; __asm__ volatile("mrs %0, primask" : "=r"(mask)); mask & 1; })
 #elif defined(__riscv)
 #define OFF() __asm__ volatile("csrci mstatus, 8" ::: "memory")
 #define ON() __asm__ volatile("csrsi mstatus, 8" ::: "memory")
+#define MASKED() ({ long mask; __asm__ volatile("csrr %0, mstatus" : "=r"(mask)); (int)(mask & 8); })
 #else
 #define OFF()
 #define ON()
+#define MASKED() 0
 #endif
 int hal_sum(const int *x, int n);
-int critical(const int *x, int n) { OFF(); int sum = hal_sum(x, n); ON(); return sum; }
+int critical(const int *x, int n)
+{
+    OFF();
+    int before = MASKED();
+    int sum = hal_sum(x, n);
+    int behind = MASKED();
+    ON();
+    return before == behind ? sum : -1;
+}
 """
 
 

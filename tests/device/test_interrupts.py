@@ -269,3 +269,39 @@ def test_an_error_in_a_handler_ends_its_interrupts(driver: CFunctions) -> None:
         driver.send_by_interrupts("", 0)
         assert [access.name for access in usart.accesses] == ["SR", "SR", "CR1", "CR1"]
         assert state.calls == 1
+
+
+MASKED = """
+#if defined(__arm__)
+#define OFF() __asm__ volatile("cpsid i" ::: "memory")
+#define ON() __asm__ volatile("cpsie i" ::: "memory")
+#elif defined(__riscv)
+#define OFF() __asm__ volatile("csrci mstatus, 8" ::: "memory")
+#define ON() __asm__ volatile("csrsi mstatus, 8" ::: "memory")
+#else
+#define OFF()
+#define ON()
+#endif
+int hal_ping(int x);
+volatile int first, second, torn, ran;
+void isr(void) { ran++; if (first != second) { torn++; } }
+void update(int x) { OFF(); first = x; second = hal_ping(x); ON(); }
+"""
+
+
+def test_a_masked_section_with_a_fake_is_not_interrupted(
+    driver: CFunctions, load: Callable[..., Any], tmp_path: Path
+) -> None:
+    library = library_of(driver)
+    zephyr = library.session.owner.target.platform.port == "zephyr"
+    if library.facts.machine not in ("EM_ARM", "EM_RISCV") or zephyr:
+        pytest.skip("no section is masked there, or interrupts run while C waits (docs/functions.md)")
+    (tmp_path / "masked.c").write_text(MASKED)
+    masked = CFunctions(load(tmp_path / "masked.c", fakes={"hal_ping": lambda x: x}, flags=["-O2"]))
+    state, places = variables(masked), 0
+    for at in interruptions(masked.update, handler=masked.isr):
+        state.first = state.second = state.ran = 0
+        at(5)
+        assert (state.torn, state.ran) == (0, 1), at
+        places += 1
+    assert places > 5

@@ -32,7 +32,7 @@ def headers(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("sources", "flags", "cases"),
     [
-        (("test_link.c", "link_uart.c"), (), 6),
+        (("test_link.c", "link_uart.c"), (), 7),
         (("test_link_tcp.c",), (), 4),
         (("test_link_tcp.c",), ("-DZEPHYR_44",), 4),
     ],

@@ -276,3 +276,29 @@ def test_normal_requests_get_normal_replies(host: Host) -> None:
     assert host.serves()
     overwrite_buffer(host)
     host.silent()
+
+
+def test_a_probe_after_a_restart_is_told_that_the_session_has_ended(host: Host) -> None:
+    """The first message of a device that has restarted may be lost. A device in another session is silent."""
+    call(host, 1, host.function("tick"))
+    old = message(host.session, MessageType.PROBE, b"\1")
+    host.open(0x33)
+    host.give(old)
+    host.silent()
+    host.give(message(host.session, MessageType.TERMINATE))
+    host.give(old)
+    assert host.take_next().kind == MessageType.TERMINATE
+    host.silent()
+
+
+def test_a_result_that_is_longer_than_the_memory_for_it_is_refused(host: Host) -> None:
+    """Part of an answer to a question lies in the receive buffer, and may be longer than the request."""
+    call(host, 1, host.function("tick"))
+    reply = host.server.reply
+    reply.kind = host.door.constant("MINRPC_REPLY_CALL")
+    reply.wire_code = host.door.constant("kTVMBytes")
+    for size, refused in ((host.server.spare_size, False), (host.server.spare_size + 1, True)):
+        reply.size, reply.value.v_handle = size, host.config.receive_buffer
+        host.door.call("minrpc_resend_keep", host.server)
+        assert (reply.kind == host.door.constant("MINRPC_REPLY_EXCEPTION")) is refused
+    assert host.serves()

@@ -22,7 +22,8 @@ void minrpc_free_spare(struct minrpc_server *server)
 
 /*
  * Allocates memory for the answer before the request runs, so that no request runs whose answer
- * can't be kept. A result in the receive buffer is never longer than the request was.
+ * can't be kept. A result in the receive buffer is never longer than the request was, but for a
+ * part of an answer to a question.
  */
 bool minrpc_resend_reserve(struct minrpc_server *server, const struct minrpc_cursor *packet)
 {
@@ -50,9 +51,16 @@ void minrpc_resend_keep(struct minrpc_server *server)
 	uintptr_t within =
 		(uintptr_t)reply->value.v_str - (uintptr_t)server->config->receive_buffer;
 
-	if (reply->kind == MINRPC_REPLY_CALL &&
-	    (reply->wire_code == kTVMStr || reply->wire_code == kTVMBytes) &&
-	    within < server->config->receive_size) {
+	if (reply->kind != MINRPC_REPLY_CALL ||
+	    (reply->wire_code != kTVMStr && reply->wire_code != kTVMBytes) ||
+	    within >= server->config->receive_size) {
+		return;
+	}
+	if (reply->size > server->spare_size) { /* A part of the answer to a question. */
+		(void)minrpc_fail(server,
+				  "the result is a part of an answer, and too long to keep");
+		minrpc_reply_exception(server);
+	} else {
 		reply->value.v_handle = memcpy(server->spare, reply->value.v_str, reply->size);
 	}
 }

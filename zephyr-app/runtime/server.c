@@ -217,6 +217,13 @@ static void handle_message(struct minrpc_server *server)
 #endif
 	case MINRPC_SESSION_STALE:
 		server->counters[MINRPC_STALE_MESSAGES]++;
+#if MINRPC_NUMBERED
+		/* A client that waits learns of a restart, also if the first message was lost. */
+		if (minrpc_inbox(server)[2] == MINRPC_MESSAGE_PROBE &&
+		    !server->session.established) {
+			minrpc_send_message(server, MINRPC_MESSAGE_TERMINATE, NULL, 0U);
+		}
+#endif
 		break;
 	default:
 		break;

@@ -83,7 +83,7 @@ def _memory_json(info: DeviceInfo) -> dict[str, Any]:
         "arena_used_bytes": info.arena_used,
         "arena_peak_bytes": info.arena_peak,
         "stack_bytes": info.stack_size or None,
-        "stack_peak_bytes": info.stack_peak if info.stack_size else None,
+        "stack_peak_bytes": info.stack_peak if info.stack_size and info.stack_peak else None,
         "packet_bytes": info.max_packet,
         "link": info.link_counts(),
         "options": sorted(info.options),
@@ -100,7 +100,8 @@ def facts(info: DeviceInfo) -> Iterator[tuple[str, str]]:
             f"largest free {info.arena_largest_free:,}"
         ),
     )
-    known = f"{info.stack_peak:,} of {info.stack_size:,} bytes at the most"
+    peak = f"{info.stack_peak:,}" if info.stack_peak else "not known"
+    known = f"{peak} of {info.stack_size:,} bytes at the most"
     yield "stack", known if info.stack_size else "not known"
     yield "message", f"at most {info.max_packet:,} bytes"
     if info.clock is not None:

@@ -39,7 +39,7 @@ class DeviceStats:
             arena_peak=info.arena_peak,
             arena_size=info.arena_size,
             arena_largest_free=info.arena_largest_free,
-            stack_peak=info.stack_peak if info.stack_size else None,
+            stack_peak=info.stack_peak if info.stack_size and info.stack_peak else None,
             stack_size=info.stack_size or None,
             heap_used=known.used if known else None,
             heap_peak=known.peak if known else None,

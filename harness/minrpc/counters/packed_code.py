@@ -23,7 +23,7 @@ def packed_function_code(image: Image, name: str) -> CodeRange | None:
     """The C function of the image's packed function `name`; None if unknown.
 
     Functions of TVM's registries, whose tables hold no names, are found by a symbol of the same name, those
-    of linked-in libraries by their thunk's.
+    of linked-in libraries by their thunk's: it is the function that the thunk calls, if C can name it.
     """
     file = image.program.elf
     sections = file.loaded()
@@ -40,7 +40,12 @@ def packed_function_code(image: Image, name: str) -> CodeRange | None:
                     if code is not None:
                         return code
     names = (name, f"{_THUNK}{name}")
-    return next((function for function in image.functions if function.name in names), None)
+    found = next((function for function in image.functions if function.name in names), None)
+    if found is not None and found.name != name:
+        behind = image.program.symbols.addresses.get(name.partition(".")[2])
+        own = None if behind is None else image.function_at(behind & ~file.machine_bit)
+        return own or found
+    return found
 
 
 def _addresses(sections: list[tuple[int, bytes]], text: bytes) -> Iterator[int]:

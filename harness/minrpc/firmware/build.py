@@ -37,6 +37,8 @@ _RECORDS: Final = (
 )
 LIBRARIES: Final = "minrpc-libraries"
 """In the build directory: a directory of objects for each library that is linked in."""
+LIBRARY: Final = "minrpc_library_"
+"""Behind it the library's name: the target of its objects, and with ".dir" the directory of its reports."""
 
 # Number of builds of a checkout that is edited during the build: a name must match its content.
 _ROUNDS: Final = 3
@@ -136,7 +138,8 @@ def _records(work: Path) -> list[Path]:
     """Files kept for people, for `west flash`, and to compile further sources with the same options."""
     headers = [path for directory in _made_includes(work) for path in directory.rglob("*") if path.is_file()]
     libraries = [path for path in (work / LIBRARIES).rglob("*.[oa]") if path.is_file()]
-    libraries += work.rglob(f"{LIBRARIES}/thunks*.su") if libraries else ()
+    for reports in (f"{LIBRARIES}/thunks*.su", f"{LIBRARY}*.dir/**/*.ci") if libraries else ():
+        libraries += work.rglob(reports)
     return [work / name for name in _RECORDS if (work / name).is_file()] + headers + libraries
 
 

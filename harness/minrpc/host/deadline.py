@@ -22,6 +22,7 @@ _CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 # A deadline may start from a sample of this age, so that calls in quick succession do not each read /proc.
 _SAMPLE_AGE_S = 0.25
+_SAMPLE_SHARE = 0.02
 _LINE_BYTES = 4096
 # Seconds that a read may wait before it checks its deadline.
 _SOON_S = 0.01
@@ -201,7 +202,8 @@ class Deadline:
         self._clock = charge or WallClock()
         self._total = total
         self._begin_s = self._clock.now()
-        self._sample = self._clock.sample(_SAMPLE_AGE_S)
+        # An older sample charges this budget with earlier work.
+        self._sample = self._clock.sample(min(_SAMPLE_AGE_S, budget_s * _SAMPLE_SHARE))
 
     @property
     def _start(self) -> ClockSample:

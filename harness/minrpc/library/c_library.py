@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import replace
 from functools import partial
 from inspect import Parameter as SignatureParameter, Signature
-from typing import Any, Self
+from typing import Any, Final, Self
 from weakref import WeakMethod, ref
 
 import numpy as np
@@ -50,6 +50,9 @@ from minrpc.program.c_types import (
     strip,
 )
 from minrpc.timing import MeasuredCode, Measurement
+
+_RED_ZONE: Final = 128
+"""Bytes below the stack pointer that a function on x86-64 may use; GCC's figures omit them."""
 
 
 class CFunction:
@@ -290,6 +293,10 @@ class CLibrary:
         self._code = code
         self._functions: dict[str, CFunction] = {}
 
+    def require_there(self) -> None:
+        """Raise ValueError if it is no longer loaded, or its session has ended."""
+        self.module.check(self.module.rpc)
+
     @property
     def types(self) -> Types:
         """Constructors of its structs, and its enums, by tag or typedef name."""
@@ -375,6 +382,11 @@ class CLibrary:
         return 0
 
     @property
+    def check_frame(self) -> int:
+        """Stack use of the check of a call's arguments, in bytes; 0 if it is not known."""
+        return 0
+
+    @property
     def own_sizes(self) -> Mapping[str, int]:
         """Bytes of machine code of each function, by name."""
         return {name: function.size for name, function in self.functions.items() if function.size}
@@ -428,9 +440,24 @@ class CLibrary:
         """With what is known of the function, and its own stack, without its thunk's."""
         frame = self.thunk_frame(name)
         measured = measured.with_stack(lambda depth: max(0, depth - frame))
+        bound = self.stack_bound(name)
+        if bound is not None:
+            measured = self._with_bound(measured, bound)
         return replace(
             measured, name=name, arguments=argument_texts(args), code=MeasuredCode(self[name].size)
         )
+
+    def _with_bound(self, measured: Measurement, bound: int) -> Measurement:
+        """With the compiler's bound of the function's stack.
+
+        The check of the arguments hides a function with less stack: its figure is then at most the bound.
+        """
+        hidden = self.check_frame + self.facts.pointer_size
+        measured = measured.with_stack(lambda depth: min(depth, bound) if depth <= hidden else depth)
+        if measured.memory is None or measured.memory.stack is None:
+            return measured
+        below = _RED_ZONE if self.facts.machine == "EM_X86_64" else 0
+        return replace(measured, memory=replace(measured.memory, bound=bound + below))
 
     def read(self, address: int, size: int | None = None) -> Any:  # noqa: ANN401 - a memoryview, or a value
         """Bytes at any address of the device: of a variable, of malloc's memory, of a register.
@@ -480,12 +507,14 @@ class CLibrary:
             partial(called_if_alive, WeakMethod(self._forget)),
         )
         self._placed.append(placed)
-        self._kept.add("a placed object", placed.pointee, placed.address)
+        for ctype, address in ((placed.pointee, placed.address), *placed.structs):
+            self._kept.add("a placed object", ctype, address)
         return placed
 
     def _forget(self, placed: Placed) -> None:
         self._placed.remove(placed)
-        self._kept.remove(placed.address)
+        for address in (placed.address, *(address for _, address in placed.structs)):
+            self._kept.remove(address)
 
     def allow_kept_pointers(self) -> None:
         """Accept pointers to a call's arguments that stay in variables when the call is over."""

@@ -139,6 +139,8 @@ class CallMemory:
         """
         for lent in plan.frame.lent:
             lent.require(plan.function.name, user)
+        if self.kept is not None:
+            self.kept.before_call()
 
     def run_again(
         self, packed: RemoteFunction, layout: FrameLayout, args: Sequence[Any], plan: Callable[[], CallPlan]
@@ -153,6 +155,8 @@ class CallMemory:
         with rpc.lock:
             if not rpc.idle:
                 rpc.ready()
+            if self.kept is not None:
+                self.kept.before_call()
             base = self._base(size, packed.name)
             shared = rpc.facts.direct.reached(base, size)
             if shared is None:
@@ -230,6 +234,8 @@ class CallMemory:
         for storage in plan.frame.passed:
             if storage.place is not None:
                 replace_bytes(storage, 0, waiting.read(storage.place.address, len(storage.data)))
+        if size and self.kept is not None:
+            self.kept.require(plan.function.name, base, size, lambda: plan.frame)
         got = plan.finish(result)
         self._note_all(got)
         return got

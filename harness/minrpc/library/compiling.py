@@ -75,6 +75,7 @@ _ANYWHERE: Final = Places({})
 # Flags that change how functions are called.
 _CALLING: Final = ("-m", "-fpcc-struct-return", "-freg-struct-return", "-ffixed-", "-fcall-")
 _DECLARED: Final = "minrpc_declared_"
+_SPECS: Final = "--specs=picolibc.specs"
 
 PathText: TypeAlias = str | os.PathLike[str]
 
@@ -374,7 +375,6 @@ def _with_thunks(
         thread_room=thread_room,
     )
     thunks = compile_text(text, toolset, calling_flags(sources.flags))
-    frames = stack_frames(thunks.with_suffix(".su"))
     graph = parse_graphs(object_file.graph for object_file in objects)
     hashes = [*(content.digest for content in contents), thunks.parent.name, *libraries]
     return Compiled(
@@ -390,7 +390,7 @@ def _with_thunks(
         {name: bound for name in graph.frames if (bound := graph.bound(name)) is not None},
         thunk_frames(thunks, [function.name for function in supported]),
         (*(f"-D{define}" for define in sources.defines), *sources.flags),
-        max((size for name, size in frames.items() if name.partition(".")[0] == "minrpc_fits"), default=0),
+        check_frame(stack_frames(thunks.with_suffix(".su"))),
         kept_data,
         code_alignment([*filter(None, elves), *(elf for _, found in searched for elf in found)]),
     )
@@ -400,6 +400,11 @@ def code_alignment(elves: Iterable[Elf]) -> int:
     """The largest alignment of the objects' sections with code, in bytes."""
     sections = (section for elf in elves for section in elf.sections)
     return max((section.alignment for section in sections if section.executable), default=1)
+
+
+def check_frame(frames: Mapping[str, int]) -> int:
+    """The stack use in bytes of the check of a call's arguments, by that of the thunks' functions."""
+    return max((size for name, size in frames.items() if name.partition(".")[0] == "minrpc_fits"), default=0)
 
 
 def thunk_frames(thunks: Path, names: Sequence[str]) -> Mapping[str, int]:
@@ -755,7 +760,19 @@ def _compile(command: Sequence[str], source: Path, work: Path, environment: Mapp
         status, plain = _run(words, work, environment)
         name = source.stem if Path(source.stem).suffix in _HEADER else source.name
         raise CompileError(f"{name} does not compile", plain if status else output)
+    if gnu and _SPECS in words:
+        _require_known_options(words, source, work, environment)
     return output
+
+
+def _require_known_options(
+    words: Sequence[str], source: Path, work: Path, environment: Mapping[str, str]
+) -> None:
+    """Raise CompileError for an option that GCC does not know: with picolibc's specs it takes any."""
+    status, told = _run([*(word for word in words if word != _SPECS), "-###"], work, environment)
+    if status:
+        errors = [line for line in told.splitlines() if "error:" in line]
+        raise CompileError(f"{source.name} does not compile", "\n".join(errors) or told)
 
 
 def _run(command: Sequence[str], directory: Path, environment: Mapping[str, str]) -> tuple[int, str]:

@@ -7,8 +7,9 @@ import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import index as whole
-from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, NoReturn, Self, TypeAlias
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from minrpc.library.pointer_types import Callback, require_fits
 from minrpc.library.scalars import Address, is_float, is_number, number_of_word, to_float, to_int, wrong
 from minrpc.library.structs import (
     Place,
+    ReadValues,
     Storage,
     load_from,
     load_value,
@@ -108,7 +110,12 @@ class PointerArgument(Address):
         data = self._conversation.read(address, size)
         place = Place(self._conversation, address, is_const(self._element), self._pointers.callback)
         if isinstance(index, slice):
-            return _array(Storage(data, place, self._pointers), ArrayType(self._element, count), 0)
+            values = _array(Storage(data, place, self._pointers), ArrayType(self._element, count), 0)
+            return (
+                _Slice.of(values, partial(self.__setitem__, index))
+                if count and isinstance(values, np.ndarray)
+                else values
+            )
         return load_value(self._element, data, place, self._pointers)
 
     def __setitem__(self, index: int | slice, value: Any) -> None:  # noqa: ANN401 - as for __getitem__
@@ -139,6 +146,44 @@ class PointerArgument(Address):
         address = self + index * size
         require_fits(self._conversation.name, size_of(self.ctype) or 0, address, count * size)
         return address, count * size
+
+
+class _Slice(ReadValues):
+    """Elements behind a pointer: setting them sets them on the device, too. A part of them is read-only."""
+
+    _set: Callable[[np.ndarray[Any, Any]], None] | None = None
+
+    @classmethod
+    def of(cls, values: np.ndarray[Any, Any], write: Callable[[np.ndarray[Any, Any]], None]) -> Self:
+        """write: sets all elements on the device."""
+        made = values.view(cls)
+        made.flags.writeable = False
+        made._set = write
+        return made
+
+    def __setitem__(self, key: Any, value: Any) -> None:  # noqa: ANN401 - as numpy has it
+        """Raises as setting the slice of the pointer does."""
+        if self._set is None:
+            self._require_writeable()
+        made = self.view(np.ndarray).copy()
+        made[key] = value
+        self._replace(made)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        """The function's result, which is also set on the device in place."""
+        out = kwargs.get("out", ())
+        if self._set is None or len(out) != 1 or out[0] is not self:
+            return super().__array_ufunc__(ufunc, method, *inputs, **kwargs)
+        made = self.view(np.ndarray).copy()
+        super().__array_ufunc__(ufunc, method, *inputs, **{**kwargs, "out": (made,)})
+        self._replace(made)
+        return self
+
+    def _replace(self, made: np.ndarray[Any, Any]) -> None:
+        assert self._set is not None
+        self._set(made)
+        assert isinstance(self.base, np.ndarray)
+        self.base[:] = made
 
 
 class StructPointer(PointerArgument):
@@ -258,6 +303,7 @@ class FakeFunction:
         self.calls: list[tuple[object, ...]] = []
         self._count = 0
         self.type = declared.type
+        self._noreturn = declared.noreturn
         self._reads_further = declared.type.variadic and takes_format(declared)
         self._refused = declared.type.variadic and bool(declared.type.parameters) and not parameters
         self._lengths = _lengths(declared, parameters)
@@ -301,6 +347,7 @@ class FakeFunction:
         self.calls.append(tuple(arguments.given))
         self._count += 1
         if self._answer == "zero":
+            self._require_return()
             if in_memory(self.type.result):
                 conversation.write(numbers[-1], bytes(size_of(self.type.result)))
             return 0
@@ -310,9 +357,18 @@ class FakeFunction:
             raise AssertionError(
                 f"{self.name} is called again, call {self._count}: its results have ended"
             ) from None
+        self._require_return()
         arguments.send()
         conversation.held = None
         return self._result(conversation, value, numbers)
+
+    def _require_return(self) -> None:
+        """Raise AssertionError if C has no code behind the call."""
+        if self._noreturn:
+            raise AssertionError(
+                f"{self.name} is declared as _Noreturn, so C has no code behind its call: "
+                "its answer must raise an exception, which ends the call from Python"
+            )
 
     def asked_at(self, words: memoryview) -> int:
         """See `FunctionOnHost`. The return address is behind the arguments."""

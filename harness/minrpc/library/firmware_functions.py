@@ -9,11 +9,12 @@ from typing import Any
 from minrpc.client.session import Session
 from minrpc.firmware import Firmware
 from minrpc.library.c_library import CFunction
-from minrpc.library.compiling import Compiled, compile_text, thunk_frames
+from minrpc.library.compiling import Compiled, check_frame, compile_text, thunk_frames
 from minrpc.library.loaded import LoadedLibrary
 from minrpc.library.loading import load_compiled
 from minrpc.library.namespaces import Types, Variables
 from minrpc.library.pointer_types import Callback
+from minrpc.library.stack_bound import linked_graph, stack_frames
 from minrpc.library.thunks import callable_functions, thunk_source
 from minrpc.library.toolset import program_facts, toolset_of
 from minrpc.names import did_you_mean
@@ -46,6 +47,9 @@ class FirmwareFunctions:
     def variables(self) -> Variables:
         """Its variables, as `types`."""
         return Variables(self, self._program.everything.variables)
+
+    def require_there(self) -> None:
+        """Does nothing: its variables have the same addresses in each session."""
 
     @property
     def symbols(self) -> Symbols:
@@ -113,6 +117,8 @@ class FirmwareFunctions:
         limits = program_facts(toolset.elf).limits
         thunks = compile_text(thunk_source(supported, limits, copy=not functions), toolset)
         named = {function.name: function for function in functions}
+        graph = linked_graph(self._firmware.build_dir)  # Other functions have no reports.
+        bounds = [(function.name, graph.bound(function.symbol)) for function in functions]
         compiled = Compiled(
             self.name,
             (thunks,),
@@ -121,7 +127,9 @@ class FirmwareFunctions:
             Declarations(named),
             start=False,
             key=thunks.parent.name,
+            stack_bounds={name: bound for name, bound in bounds if bound is not None},
             thunk_frames=thunk_frames(thunks, [function.name for function in supported]),
+            check_frame=check_frame(stack_frames(thunks.with_suffix(".su"))),
         )
         library = load_compiled(self.session, compiled, toolset)
         sizes = self._program.symbols.sizes

@@ -137,6 +137,18 @@ class CallFrame:
             runs.append((begin, end))
         return [(begin, bytes(sent[begin:end])) for begin, end in runs if begin < end]
 
+    @property
+    def all_blocks(self) -> list[Block]:
+        """The blocks, also those that lie in others."""
+        return self._all
+
+    def sent_constants(self, image: bytes) -> None:
+        """Take the constants of `image`, the frame as it lies on the device, for those that were sent."""
+        for block in self.blocks:
+            if block.constant and not block.written:
+                part = slice(block.offset, block.offset + block.size)
+                self._sent[part] = image[part]
+
     def comes_back(self, *, cheap: bool) -> tuple[int, int]:
         """Offset and size of the bytes to copy back: 0 bytes if the function writes none.
 

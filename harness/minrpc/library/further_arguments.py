@@ -64,6 +64,8 @@ def _of(match: re.Match[str], long_size: int) -> Iterator[Further]:
     if kind in _INTEGERS:
         passed = _PASSED_AS.get(length, "i")
         size = _NARROW.get(length, {"i": 4, "l": long_size, "q": 8}[passed])
+        if kind == "c" and not length:  # Converted to unsigned char (C17, 7.21.6.1p8).
+            size = 1
         yield Further(passed, size, kind in _SIGNED)
     elif kind == "s":
         precision = match["precision"]

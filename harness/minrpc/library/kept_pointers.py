@@ -64,11 +64,7 @@ class KeptPointers:
 
     def add(self, name: str, ctype: CType, address: int) -> None:
         """Look at the pointers in an object of this type, too."""
-        slots = tuple(
-            _Slot(address + at, f"{name}{path_at(ctype, at)}")
-            for at, _ in pointer_offsets(ctype)
-            if (address + at) % self._size == 0
-        )
+        slots = tuple(_Slot(address + at, f"{name}{path_at(ctype, at)}") for at, _ in pointer_offsets(ctype))
         if slots:
             self._slots[address] = slots
             self._spans = tuple(self._joined())
@@ -77,6 +73,18 @@ class KeptPointers:
         """Forget the object at the address."""
         if self._slots.pop(address, None) is not None:
             self._spans = tuple(self._joined())
+
+    def before_call(self) -> None:
+        """Forget the told pointers that have another value now: a call that keeps them again is told."""
+        for span in self._spans if self._told else ():
+            try:
+                data = span.read() if span.read is not None else None
+            except OSError:  # The process has ended: the call tells that.
+                return
+            values = np.frombuffer(data, self._dtype)[span.words].tolist() if data else ()
+            for slot, value in zip(span.slots, values, strict=False):
+                if self._told.get(slot.address, value) != value:
+                    del self._told[slot.address]
 
     def require(self, function: str, base: int, size: int, frame: Callable[[], CallFrame]) -> None:
         """Raise GuardError if one of the pointers points into the `size` bytes at `base`, the memory of a
@@ -124,7 +132,8 @@ class KeptPointers:
         slots = sorted(slot for several in self._slots.values() for slot in several)
         begin = 0
         for index, slot in enumerate(slots):
-            if index and slot.address - slots[index - 1].address > _APART:
+            apart = slot.address - slots[index - 1].address if index else 0
+            if apart > _APART or apart % self._size:  # A member of a packed struct may lie anywhere.
                 yield self._span(slots[begin:index])
                 begin = index
         if slots:

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache, partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, NoReturn, Protocol, TypedDict, Unpack
+from typing import Any, Final, NoReturn, Protocol, TypedDict, Unpack
+from weakref import WeakKeyDictionary, ref
 
 from minrpc.client.session import Session
 from minrpc.errors import ConfigurationError, LoadError
@@ -17,12 +18,12 @@ from minrpc.firmware.build import LIBRARIES
 from minrpc.host.files import Stamp, stamp_of
 from minrpc.library.c_functions import CFunctions
 from minrpc.library.c_library import CLibrary
-from minrpc.library.compiling import PathText, Sources, paths_of, words_of
+from minrpc.library.compiling import PathText, Sources, check_frame, paths_of, words_of
 from minrpc.library.fake_functions import Fake, FakeAnswer, FakeFunction
 from minrpc.library.faking import ALL_OTHERS, FakesGiven, ReplacementsGiven, made_fake
 from minrpc.library.linked_in import declared_in, packed_name
 from minrpc.library.loading import Callbacks, firmware_of, load
-from minrpc.library.stack_bound import stack_frames
+from minrpc.library.stack_bound import CallGraph, linked_graph, stack_frames
 from minrpc.library.stubs import declared_fake
 from minrpc.library.thunks import linked_thunk, thunk_name
 from minrpc.library.toolset import program_facts, toolset_of
@@ -60,6 +61,14 @@ class Load(Protocol):
         ...
 
 
+# The library that gave a fake its answer.
+_GIVEN_BY: Final[WeakKeyDictionary[object, ref[CLibrary]]] = WeakKeyDictionary()
+# Flags that change how functions are called; the thunks in the firmware have the firmware's own.
+_CALLING: Final = re.compile(
+    r"-(fpcc-struct-return|freg-struct-return|ffixed-|fcall-|mregparm=|mrtd$|mabi=|mfloat-abi=).*"
+)
+
+
 class LinkedLibrary(CLibrary):
     """C functions, variables and types that are part of the firmware: each function is an attribute."""
 
@@ -79,7 +88,27 @@ class LinkedLibrary(CLibrary):
         callbacks.library = self.calling
         for function in fakes.values():
             if function.name in symbols.addresses:  # A fake without a linked caller is never called.
-                session.rpc.facts.fakes[symbols.addresses[function.name]] = function
+                self._answer(function, symbols.addresses[function.name])
+
+    def _answer(self, function: FakeFunction, address: int) -> None:
+        """Let the fake answer the firmware's function at the address. Raises ConfigurationError if another
+        library that is in use has given the function, of which the firmware has one, an answer."""
+        answers = self.session.rpc.facts.fakes
+        before = answers.get(address)
+        giver = _GIVEN_BY.get(before) if before is not None else None
+        other = giver() if giver is not None else None
+        is_given = not (isinstance(function.answer, partial) and function.answer.func is _unanswered)
+        if other is not None and other.name != self.name:
+            if not is_given:
+                return
+            raise ConfigurationError(
+                f"{other.name} and {self.name} are linked into the firmware, which has one {function.name}: "
+                f"{other.name}, which is in use, would get the answers for {self.name}",
+                next_step=f"load one of them: linked=False, or `linked = false` of [libraries.{self.name}]",
+            )
+        answers[address] = function
+        if is_given:
+            _GIVEN_BY[function] = ref(self)
 
     def thunk_frame(self, name: str) -> int:
         """By the compiler's report beside the object, if the build keeps it."""
@@ -90,6 +119,19 @@ class LinkedLibrary(CLibrary):
         """By the thunks' C names without their number."""
         report = next(self._build_dir.rglob(f"{LIBRARIES}/thunks*.su"), Path())
         return {re.sub(r"\d+", "", name, count=1): size for name, size in stack_frames(report).items()}
+
+    def stack_bound(self, name: str) -> int | None:
+        """By the call graph beside the objects, if the build keeps it."""
+        return self._graph.bound(self._declared[name].symbol)
+
+    @cached_property
+    def _graph(self) -> CallGraph:
+        return linked_graph(self._build_dir, self.name)
+
+    @property
+    def check_frame(self) -> int:
+        """By the compiler's report beside the thunks, if the build keeps it."""
+        return check_frame(self._thunk_frames)
 
     def thunk_address(self, name: str) -> int | None:
         """By its symbol."""
@@ -119,6 +161,7 @@ def named(
     parts = linked_names(firmware)
     if linked is not False and name in parts:
         known = next((item for item in libraries if item.name == name), NamedLibrary(name, ()))
+        _require_calls(known, firmware)
         return LinkedLibrary(session, name, firmware, _fakes(firmware, known, fakes))
     if linked and any(library.name == name for library in libraries):
         raise LoadError(
@@ -133,6 +176,20 @@ def named(
     except ConfigurationError as error:
         error.details += (f"linked in: {', '.join(parts)}",) if parts else ()
         raise
+
+
+def _require_calls(library: NamedLibrary, firmware: Firmware) -> None:
+    """Raise ConfigurationError for a library whose functions are called otherwise than the firmware's."""
+    flags = [flag for flag in library.flags if _CALLING.match(flag)]
+    own = toolset_of(firmware).code_flags if flags else ()
+    others = [flag for flag in flags if flag not in own]
+    if others:
+        raise ConfigurationError(
+            f"{library.name} is compiled with {' '.join(others)}: its functions are called otherwise than "
+            "those of the firmware that it is linked into",
+            next_step="leave out the flag, or load the library: "
+            f"`linked = false` of [libraries.{library.name}]",
+        )
 
 
 def _fakes(firmware: Firmware, library: NamedLibrary, given: FakesGiven | None) -> Mapping[str, FakeFunction]:

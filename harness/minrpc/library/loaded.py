@@ -7,13 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from minrpc.client.counting import Measurer
 from minrpc.client.function import RemoteFunction, RemoteModule
-from minrpc.client.metering import MeteredMeasurer
 from minrpc.client.session import Session
-from minrpc.client.time_evaluator import TimeEvaluator
 from minrpc.library.c_library import CLibrary
 from minrpc.library.code_guard import CodeGuard
 from minrpc.library.compiling import Compiled
@@ -29,8 +26,6 @@ from minrpc.program.objects import SectionSizes, elves_of, section_sizes
 from minrpc.timing import MeasuredCode, Measurement
 
 FROM_LIBRARIES: Final = "(from libraries)"
-_RED_ZONE: Final = 128
-"""Bytes below the stack pointer that a function on x86-64 may use; GCC's figures omit them."""
 
 
 class LoadedLibrary(CLibrary):
@@ -66,33 +61,15 @@ class LoadedLibrary(CLibrary):
             fakes,
         )
         self.compiled = compiled
-        self._bounds, self._thunk_frames = compiled.stack_bounds, compiled.thunk_frames
+        self._thunk_frames = compiled.thunk_frames
         self.image = image
         self._load_copier = load_copier
         self._copying: LoadedLibrary | None = None
 
-    def _timed(self, name: str, timer: TimeEvaluator | Measurer | MeteredMeasurer) -> Callable[..., Any]:
-        timed = super()._timed(name, timer)
-
-        def bounded(*args: object) -> Any:  # noqa: ANN401 - TimingResult or Measurement
-            return self._with_bound(name, timed(*args))
-
-        return bounded
-
-    def _with_bound(self, name: str, result: object) -> object:
-        """The result with the compiler's bound of the function's stack.
-
-        The check of the arguments hides a function with less stack: its figure is then at most the bound.
-        """
-        if not isinstance(result, Measurement) or result.memory is None or result.memory.stack is None:
-            return result
-        memory, stack = result.memory, result.memory.stack
-        bound = self._bounds.get(name)
-        if bound is not None:
-            hidden = self.compiled.check_frame + self.facts.pointer_size
-            stack = min(stack, bound) if stack <= hidden else stack
-            bound += _RED_ZONE if self.facts.machine == "EM_X86_64" else 0
-        return replace(result, memory=replace(memory, stack=stack, bound=bound))
+    @property
+    def check_frame(self) -> int:
+        """By the report of the thunks' compiler."""
+        return self.compiled.check_frame
 
     def _described(self, name: str, measured: Measurement, args: Sequence[object]) -> Measurement:
         compiler = self.compiled.compiler
@@ -106,7 +83,7 @@ class LoadedLibrary(CLibrary):
 
     def stack_bound(self, name: str) -> int | None:
         """Computed from GCC's call graph; see `CLibrary`."""
-        return self._bounds.get(name)
+        return self.compiled.stack_bounds.get(name)
 
     def thunk_frame(self, name: str) -> int:
         """By the compiler's report."""
@@ -204,9 +181,10 @@ class LoadedLibrary(CLibrary):
 
 def _sizes_with_statics(image: LinkedImage, compiled: Compiled) -> Mapping[str, int]:
     """The sizes by symbol, also by the second symbols of functions with internal linkage."""
-    by_address = {image.symbols[name]: size for name, size in image.sizes.items() if size}
     wanted = (function.symbol for function in compiled.functions.values())
     seconds = {name: image.symbols[name] for name in wanted if not image.sizes.get(name, 1)}
+    symbols = Elf(image.program, compiled.name).symbols if seconds else ()
+    by_address = {symbol.value: symbol.size for symbol in symbols if symbol.size and symbol.placed}
     return {**image.sizes, **{name: by_address.get(address, 0) for name, address in seconds.items()}}
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import BuiltinMethodType, MethodType
 from typing import Final, NamedTuple
 from weakref import ref
 
@@ -282,7 +283,9 @@ class _Callback(NamedTuple):
     def answers(self, ctype: CType, function: Callable[..., object], rpc: RpcClient) -> bool:
         """True if it calls this function, and is on the device."""
         is_there = self.loaded is None or self.loaded.module.usable_on(rpc)
-        return self.function == function and self.ctype is ctype and is_there
+        # Equal objects are not the same function; each access to a method makes another object of it.
+        is_method = isinstance(function, MethodType | BuiltinMethodType) and self.function == function
+        return (self.function is function or is_method) and self.ctype is ctype and is_there
 
 
 class Callbacks:

@@ -125,6 +125,9 @@ class ProgramMemory(Protocol):
     name: str
     callback: Callback | None
 
+    def require_there(self) -> None:
+        """Raise ValueError if its memory is no longer its own."""
+
     @property
     def symbols(self) -> Any:  # noqa: ANN401 - Symbols, whose module this one is below of
         """Addresses of the linked symbols."""
@@ -145,8 +148,14 @@ class VariableOnDevice:
     def __init__(self, library: ProgramMemory, variable: Variable, address: int) -> None:
         self.name = variable.name
         self.pointee = variable.type
-        self.address = address
+        self._address = address
         self._library = library
+
+    @property
+    def address(self) -> int:
+        """Its address. Raises ValueError when its library is no longer loaded."""
+        self._library.require_there()
+        return self._address
 
     def read(self) -> Any:  # noqa: ANN401 - number, numpy array, struct
         """The current value: a number, a read-only numpy array, a struct whose members can be set."""
@@ -164,7 +173,7 @@ class VariableOnDevice:
         return self.name
 
     def __repr__(self) -> str:
-        return f"<{declaration(self.pointee, self.name)} at 0x{self.address:x}>"
+        return f"<{declaration(self.pointee, self.name)} at 0x{self._address:x}>"
 
 
 class Variables:

@@ -44,6 +44,7 @@ class Placed:
         "_minrpc_callback",
         "_minrpc_forget",
         "_minrpc_frame",
+        "_minrpc_image",
         "_minrpc_memory",
         "_minrpc_room",
         "pointee",
@@ -52,6 +53,7 @@ class Placed:
     _minrpc_memory: CallMemory
     _minrpc_callback: Callback | None
     _minrpc_frame: CallFrame
+    _minrpc_image: bytes
     _minrpc_block: Block
     _minrpc_room: RemoteArray
     _minrpc_forget: Callable[[Placed], None]
@@ -87,6 +89,7 @@ class Placed:
             "_minrpc_memory": memory,
             "_minrpc_callback": callback,
             "_minrpc_frame": frame,
+            "_minrpc_image": image.tobytes(),
             "_minrpc_block": block,
             "_minrpc_room": room,
             "_minrpc_forget": forget,
@@ -97,6 +100,15 @@ class Placed:
     def address(self) -> int:
         """Its address on the device. Raises ValueError when it was freed, or its session has ended."""
         return self._minrpc_room.address + self._minrpc_block.offset
+
+    @property
+    def structs(self) -> list[tuple[RecordType, int]]:
+        """The structs that were placed, with those that they point to: each one's type and address."""
+        return [
+            (record_of(block.value), self._minrpc_room.address + block.offset)
+            for block in self._minrpc_frame.all_blocks
+            if isinstance(block.value, StructValue)
+        ]
 
     @property
     def span(self) -> tuple[int, int]:
@@ -118,6 +130,7 @@ class Placed:
         """
         base, data = self._minrpc_room.address, self._minrpc_room.numpy()
         self._minrpc_frame.image(base)  # With the host's present values, of which the device's may differ.
+        self._minrpc_frame.sent_constants(self._minrpc_image)
         self._minrpc_frame.take(memoryview(data.tobytes()), 0, base, "a function")
 
     def free(self) -> None:
@@ -190,6 +203,10 @@ class _Room:
     def symbols(self) -> None:
         """None: its variables have no symbols."""
 
+    def require_there(self) -> None:
+        """Raise ValueError if it was freed, or its session has ended."""
+        _ = self._room.address
+
     def read(self, address: int, size: int) -> memoryview:
         """Bytes of the object."""
         base = self._room.address
@@ -206,7 +223,9 @@ def type_of(value: object) -> CType:
     if isinstance(value, StructValue):
         return record_of(value)
     if isinstance(value, np.ndarray) and value.size and value.dtype.kind in _KINDS:
-        scalar = Scalar(f"{value.dtype.name}_t", value.dtype.itemsize, _KINDS[value.dtype.kind])
+        made = _KINDS[value.dtype.kind]
+        signed = made not in ("uint", "bool")
+        scalar = Scalar(f"{value.dtype.name}_t", value.dtype.itemsize, made, signed)
         return ArrayType(scalar, value.size)
     if isinstance(value, bytes | bytearray | str):
         size = len(value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value)

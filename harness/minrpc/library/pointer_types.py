@@ -85,6 +85,7 @@ def check_dtype(where: str, ctype: CType, pointer: Pointer, value: np.ndarray[An
     fits = value.dtype == expected or (
         isinstance(target, Pointer | Enumeration)
         and value.dtype.kind in "iu"
+        and value.dtype.newbyteorder("<") == value.dtype
         and value.itemsize == expected.itemsize
     )
     if not fits or not _ends_in(value.shape, shape):

@@ -6,6 +6,7 @@ Errors name the place by `where`, such as "fir_q15: taps", the expected type, an
 
 from __future__ import annotations
 
+import math
 import struct
 from enum import EnumType, IntEnum
 from functools import lru_cache
@@ -197,6 +198,8 @@ def to_float(where: str, ctype: CType, value: object) -> float:
     try:
         number = float(value)
         struct.pack(_FLOATS[size_of(ctype)], number)
+        if math.isinf(number) and not np.isinf(value):  # A long double.
+            raise OverflowError
     except OverflowError:
         shown = f"an integer of {value.bit_length()} bits" if isinstance(value, int) else f"{value:g}"
         raise ValueError(

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from minrpc.firmware.build import LIBRARY
+
 FLAG: Final = "-fcallgraph-info=su"
 
 _NODE: Final = re.compile(r'^node: \{ title: "([^"]*)" label: "([^"]*)"', re.MULTILINE)
@@ -62,6 +64,12 @@ def parse_graphs(texts: Iterable[str]) -> CallGraph:
         for caller, callee in _EDGE.findall(text):
             calls[caller] = calls.get(caller, frozenset()) | {callee}
     return CallGraph(frames, calls)
+
+
+def linked_graph(build_dir: Path, library: str = "*") -> CallGraph:
+    """The graph of a library that a firmware's build has linked in, of all for "*"; empty without reports."""
+    reports = sorted(build_dir.rglob(f"{LIBRARY}{library}.dir/**/*.ci"))
+    return parse_graphs(path.read_text(errors="replace") for path in reports)
 
 
 def stack_frames(path: Path) -> dict[str, int]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from reprlib import recursive_repr
-from typing import Any, NamedTuple, NoReturn, Protocol, TypeGuard, cast
+from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
@@ -228,7 +228,9 @@ class StructValue(Shown):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StructValue):
             return NotImplemented
-        return is_of(other, record_of(self)) and bytes_of(self) == bytes_of(other)
+        record = record_of(self)
+        alike = is_of(other, record) and record_of(other).size == record.size
+        return alike and _are_equal(record, storage_of(self), storage_of(other), set())
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -238,10 +240,64 @@ class StructValue(Shown):
         fields = [field for field in flat_fields(record) if field.name]
         unknown = fields[-1] if has_unknown_tail(self) else None
         shown = (
-            f"{field.name}={'…' if field is unknown else _short(_load(storage, field, offset))}"
-            for field in fields
+            f"{field.name}={'…' if field is unknown else _shown(storage, field, offset)}" for field in fields
         )
         return f"{typename}({', '.join(shown)})"
+
+
+_At: TypeAlias = tuple[Storage, int]
+
+
+def _are_equal(ctype: CType, one: _At, two: _At, seen: set[tuple[int, int]]) -> bool:
+    """True if both values have the same members; bytes between members have no meaning (C17, 6.2.6.1p6).
+
+    seen: pairs of pointers' targets that are being compared: structs may point to each other.
+    """
+
+    def both(ctype: CType, offset: int) -> bool:
+        return _are_equal(ctype, (one[0], one[1] + offset), (two[0], two[1] + offset), seen)
+
+    stripped = strip(ctype)
+    if isinstance(stripped, RecordType) and stripped.kind == "struct":
+        return all(
+            both(field.type, field.offset)
+            if field.bits is None
+            else _bits(one[0], field, one[1]) == _bits(two[0], field, two[1])
+            for field in stripped.fields
+        )
+    if isinstance(stripped, ArrayType) and isinstance(
+        strip(stripped.element), RecordType | Pointer | ArrayType
+    ):
+        each = size_of(stripped.element)
+        return all(both(stripped.element, index * each) for index in range(stripped.count or 0))
+    if isinstance(stripped, Pointer):
+        missing = object()
+        first, second = (storage.references.get(at, missing) for storage, at in (one, two))
+        if first is not missing or second is not missing:
+            return _same_target(first, second, seen)
+    first_bytes, second_bytes = (storage.data[at : at + size_of(stripped)] for storage, at in (one, two))
+    return first_bytes == second_bytes
+
+
+def _same_target(one: object, two: object, seen: set[tuple[int, int]]) -> bool:
+    """True if two pointers' targets on the host are one object, or hold the same values."""
+    if one is two or (id(one), id(two)) in seen:
+        return True
+    seen.add((id(one), id(two)))
+    match one, two:
+        case StructValue(), StructValue():
+            record = record_of(one)
+            alike = is_of(two, record) and record_of(two).size == record.size
+            return alike and _are_equal(record, storage_of(one), storage_of(two), seen)
+        case np.ndarray(), np.ndarray():
+            return one.dtype == two.dtype and np.array_equal(one, two)
+        case Within(), Within():
+            return one.offset == two.offset and _same_target(one.owner, two.owner, seen)
+        case list() | tuple(), list() | tuple():
+            return len(one) == len(two) and all(
+                _same_target(a, b, seen) for a, b in zip(one, two, strict=True)
+            )
+    return type(one) is type(two) and bool(one == two)
 
 
 class _Inside(NamedTuple):
@@ -431,14 +487,30 @@ def _refuse_both_of_a_union(typename: str, given: Sequence[Field]) -> None:
             )
 
 
+def _is_element(value: np.void, record: RecordType) -> bool:
+    try:
+        return value.dtype == numpy_dtype(record)
+    except TypeError:  # A member has no type of numpy's.
+        return False
+
+
 def as_struct(record: RecordType, typename: str, value: object) -> object:
     """A struct from members by name (a dict, an element of numpy's structured array) or in order (a tuple);
     returns any other value unchanged."""
+    if isinstance(value, np.void) and _is_element(value, record):  # Also with its bits and unions.
+        return StructValue(record, Storage(value.tobytes()))
     if isinstance(value, np.void) and value.dtype.names:
         value = {name: value[name] for name in value.dtype.names}
     if isinstance(value, dict):
         return make_struct(record, typename, value)
     return make_struct(record, typename, {}, value) if isinstance(value, tuple) else value
+
+
+def _shown(storage: Storage, member: Field, base: int) -> str:
+    try:
+        return _short(_load(storage, member, base))
+    except TypeError:  # Python has no such number: a long double.
+        return "…"
 
 
 def _short(value: object) -> str:
@@ -504,7 +576,8 @@ def shown_target(value: object, pointer: Pointer) -> object:
         return value
     owner, target = value.owner, strip(pointer.target)
     if isinstance(owner, np.ndarray):
-        return owner.reshape(-1)[value.offset // owner.itemsize :]
+        index, inside = divmod(value.offset, owner.itemsize)
+        return value if inside else owner.reshape(-1)[index:]
     if isinstance(owner, StructValue) and isinstance(target, RecordType):
         storage, begin = storage_of(owner)
         if target.complete and value.offset + target.size <= record_of(owner).size:
@@ -533,11 +606,18 @@ def _load_array(storage: Storage, element: CType, count: int, at: int) -> Any:  
     return flat.reshape(shape)
 
 
-def _load_bits(storage: Storage, member: Field, base: int) -> int:
+def _bits(storage: Storage, member: Field, base: int) -> int:
+    """The bits of a bit field, as an unsigned number."""
     assert member.bits is not None
     first, bits = base * 8 + member.first_bit, member.bits
     data = storage.data[first // 8 : (first + bits + 7) // 8]
-    value = int.from_bytes(data, "little") >> (first % 8) & ((1 << bits) - 1)
+    return int.from_bytes(data, "little") >> (first % 8) & ((1 << bits) - 1)
+
+
+def _load_bits(storage: Storage, member: Field, base: int) -> int:
+    assert member.bits is not None
+    _require_known_bits(member, member.name)
+    value, bits = _bits(storage, member, base), member.bits
     limits = value_range(member.type)
     if limits is not None and limits[0] < 0 and value >> (bits - 1):
         value -= 1 << bits
@@ -624,10 +704,23 @@ def _made(storage: Storage, base: int, member: Field, where: str, value: object)
             set_addresses(made, member.type, 0, where, place.callback)
             made.references.clear()
         return at, made
-    at, size = base + member.first_bit // 8, (member.first_bit % 8 + member.bits + 7) // 8
+    at, size = _container(storage, place.address, base, member)
     made = Storage(place.memory.read(place.address + at, size))
-    _store_bits(made, replace(member, first_bit=member.first_bit % 8), 0, where, value)
+    _store_bits(made, replace(member, first_bit=8 * (base - at) + member.first_bit), 0, where, value)
     return at, made
+
+
+def _container(storage: Storage, address: int, base: int, member: Field) -> tuple[int, int]:
+    """Offset and size of the bytes by which a bit field is read and written: its type's, as by C with
+    -fstrict-volatile-bitfields, since a register may only be accessed as a whole; else those that it
+    touches."""
+    assert member.bits is not None
+    first = 8 * base + member.first_bit
+    size = size_of(member.type)
+    at = (address + first // 8) // size * size - address
+    if at >= 0 and at + size <= len(storage.data) and first + member.bits <= 8 * (at + size):
+        return at, size
+    return first // 8, (first % 8 + member.bits + 7) // 8
 
 
 def _store_pointer(
@@ -692,7 +785,7 @@ def _store_array(
             raise ValueError(f"{where}: {len(data)} bytes do not fit {declaration(ctype)}")
         _put(storage, at, data.ljust(count, b"\0"))
         return
-    if not isinstance(value, np.ndarray | list | tuple):
+    if not isinstance(value, np.ndarray | list | tuple) or (isinstance(value, np.ndarray) and not value.ndim):
         raise wrong(where, ctype, value)
     if len(value) != count:
         hint = "" if count else "; as a flexible array, C declares it without the 0"
@@ -702,8 +795,15 @@ def _store_array(
         _store(storage, Field("", array.element, at + index * size), 0, f"{where}[{index}]", element)
 
 
+def _require_known_bits(member: Field, where: str) -> None:
+    """Raise TypeError for a bit field of another byte order, whose bits lie elsewhere."""
+    if isinstance(scalar := strip(member.type), Scalar) and scalar.kind == "other":
+        raise TypeError(f"{where}: a bit field of {declaration(member.type)} can't be read or set")
+
+
 def _store_bits(storage: Storage, member: Field, base: int, where: str, value: object) -> None:
     assert member.bits is not None
+    _require_known_bits(member, where)
     bits = member.bits
     number = to_int(where, member.type, value)
     limits = value_range(member.type)

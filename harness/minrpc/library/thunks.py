@@ -223,6 +223,11 @@ static int copy(value *a, int *c, int n, value *r, int *rc, void *resource)
 		*rc = 4;
 		return 0;
 	}
+	if (a[2].i == 2 && (((__UINTPTR_TYPE__)to | (__UINTPTR_TYPE__)from) & 1) == 0) {
+		*(volatile unsigned short *)to = *(volatile unsigned short *)from;
+		*rc = 4;
+		return 0;
+	}
 	for (long long left = a[2].i; left > 0; left--) {
 		*to++ = *from++;
 	}

@@ -220,13 +220,15 @@ CType = Void | Scalar | Enumeration | Pointer | ArrayType | RecordType | Qualifi
 class FunctionDeclaration:
     """A declared function. symbol: its name for the linker, which differs in C++.
 
-    unsupported: why it can't be called; "" if it can.
+    unsupported: why it can't be called; "" if it can. noreturn: declared as _Noreturn: its caller may have no
+        code behind the call.
     """
 
     name: str
     symbol: str
     type: FunctionType
     unsupported: str = ""
+    noreturn: bool = False
 
     @property
     def prototype(self) -> str:

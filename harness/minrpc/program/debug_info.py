@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -65,6 +67,9 @@ _RECORDS: Final = {
     "DW_TAG_class_type": "struct",
     "DW_TAG_union_type": "union",
 }
+_TYPE: Final = re.compile(r"DW_TAG_(\w+_type|typedef)")
+_UNNAMED: Final = "12_GLOBAL__N_1"
+_BIG_ENDIAN: Final = "big-endian "
 _NAMED: Final = {*_RECORDS, "DW_TAG_enumeration_type", "DW_TAG_typedef"}
 _POINTERS: Final = {
     "DW_TAG_pointer_type": False,
@@ -133,6 +138,24 @@ def _declared_by(units: Iterable[CompileUnit]) -> Declarations:
     return merged([_Unit(unit).declarations() for unit in units])
 
 
+def _is_big_endian(ctype: CType) -> bool:
+    """True for a number of the other byte order, and for an array of them."""
+    scalar = strip(ctype)
+    while isinstance(scalar, ArrayType):
+        scalar = strip(scalar.element)
+    return isinstance(scalar, Scalar) and scalar.name.startswith(_BIG_ENDIAN)
+
+
+def _big_endian(ctype: CType) -> CType:
+    """The type of a member beside big-endian ones: GCC marks the order of base types only, not of enums."""
+    enumeration = strip(ctype)
+    if isinstance(enumeration, ArrayType):
+        return replace(enumeration, element=_big_endian(enumeration.element))
+    if not isinstance(enumeration, Enumeration):
+        return ctype
+    return Scalar(f"{_BIG_ENDIAN}{declaration(enumeration)}", enumeration.size, "other", enumeration.signed)
+
+
 class _Unit:
     """One compilation unit. Each type is created once, so that recursive records end."""
 
@@ -148,6 +171,9 @@ class _Unit:
         language = self._top.attributes.get("DW_AT_language")
         self._is_assembler = language is not None and language.value == _ASSEMBLER
         self._is_c = language is not None and language.value in _C_LANGUAGES
+        flags = _text(attributes.get("DW_AT_producer")).split()
+        few = "-g1" in flags or "-ggdb1" in flags
+        self._has_no_types = few and not any(_TYPE.fullmatch(str(child.tag)) for child in children(self._top))
 
     def declarations(self) -> Declarations:
         """All of them."""
@@ -186,7 +212,8 @@ class _Unit:
         if name.startswith(_OF_COMPILER):
             name = symbol
         prototype = self._function_type(die)
-        return FunctionDeclaration(name, symbol, prototype, self._unsupported(die, prototype))
+        noreturn = _find(die, "DW_AT_noreturn") is not None
+        return FunctionDeclaration(name, symbol, prototype, self._unsupported(die, prototype), noreturn)
 
     def declared(self) -> Iterator[FunctionDeclaration]:
         """Functions that are defined elsewhere, with a prototype."""
@@ -204,10 +231,27 @@ class _Unit:
                 continue
             name = _text(_find(die, "DW_AT_name"))
             if name:
-                symbol = _text(_find(die, "DW_AT_linkage_name")) or name
                 external = _find(die, "DW_AT_external") is not None
+                symbol = _text(_find(die, "DW_AT_linkage_name"))
+                if not symbol:
+                    symbol = name if self._is_c else self._cxx_symbol(die, name, external=external)
+                    external &= symbol == name
                 symbol = symbol if external else f"{self.file.name}:{symbol}"
                 yield Variable(name, symbol, self._type_at(_origin_with(die, "DW_AT_type")), external)
+
+    def _cxx_symbol(self, die: DIE, name: str, *, external: bool) -> str:
+        """The linker's name of a variable of C++ whose linkage name GCC leaves out: one with internal linkage
+        (Itanium C++ ABI, 5.1), also in a namespace, where GCC takes it for external, or a global one."""
+        declared = _origin_with(die, "DW_AT_name") or die
+        spaces = self._namespaces.get(declared.offset, "").split("::")[:-1]
+        if external and not spaces:
+            return name
+        own, internal = f"{len(name)}{name}", "" if "" in spaces else "L"
+        if not spaces:
+            return f"_Z{internal}{own}"
+        return (
+            f"_ZN{''.join(f'{len(space)}{space}' if space else _UNNAMED for space in spaces)}{internal}{own}E"
+        )
 
     def stack_variables(self) -> Iterator[StackVariable]:
         """Variables with one place in their function's frame."""
@@ -290,6 +334,8 @@ class _Unit:
             return "it takes a va_list, which only C can make: call it from a variadic function beside it"
         if self._is_assembler:
             return UNTYPED
+        if self._has_no_types and not prototype.parameters:
+            return "it was compiled with -g1, which leaves out the types: compile it with -g"
         if self._is_c and prototype.parameters and _find(die, "DW_AT_prototyped") is None:
             return "its definition has no prototype (parameters declared behind the parentheses)"
         return ""
@@ -325,7 +371,7 @@ class _Unit:
             kind, signed = _ENCODINGS.get(die.attributes["DW_AT_encoding"].value, ("other", True))
             size = die.attributes["DW_AT_byte_size"].value
             if _number(die, "DW_AT_endianity", 0) == _BIG:
-                kind, name = "other", f"big-endian {name}"
+                kind, name = "other", f"{_BIG_ENDIAN}{name}"
             if size not in _SIZES.get(kind, (size,)) or name == "__bf16" or "_BitInt" in name:
                 kind = "other"
             return Scalar(name, size, kind, signed)
@@ -359,6 +405,8 @@ class _Unit:
         record.fields = tuple(
             self._field(member) for member in members if "DW_AT_external" not in member.attributes
         )
+        if any(_is_big_endian(field.type) for field in record.fields):
+            record.fields = tuple(replace(field, type=_big_endian(field.type)) for field in record.fields)
         record.complete = True
         if _holds(record, record):
             raise ValueError(f"{record!r} contains itself")

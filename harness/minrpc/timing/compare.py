@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
@@ -43,8 +44,8 @@ class CounterChange:
 
     @property
     def relative(self) -> float:
-        """The change over the base."""
-        return (self.head - self.base) / self.base if self.base else 0.0
+        """The change over the base; infinite for a counter that was 0."""
+        return (self.head - self.base) / self.base if self.base else math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Change:
     """One function's times in both sets.
 
     ticks: head minus base, per call, without a change in the cost of calling the function, where that is
-        known; 0 if they can't be compared.
+        known; None if they can't be compared.
     counters: the counters that differ, if times are exact.
     p_value: the probability that chance alone makes such a difference; None for exact times.
     """
@@ -62,15 +63,22 @@ class Change:
     verdict: Verdict
     base: Measurement | None
     head: Measurement | None
-    ticks: float = 0.0
+    ticks: float | None = None
     p_value: float | None = None
     note: str = ""
     counters: tuple[CounterChange, ...] = ()
 
     @property
-    def relative(self) -> float:
-        """The change over the base."""
-        return self.ticks / self.base.typical_ticks if self.base and self.base.typical_ticks else 0.0
+    def relative(self) -> float | None:
+        """The change over the base; None if they can't be compared, or the base took 0 ticks."""
+        if self.base is None or not self.base.typical_ticks or self.ticks is None:
+            return None
+        return self.ticks / self.base.typical_ticks
+
+    @property
+    def weight(self) -> float:
+        """The size of the change, to sort by: infinite from 0 ticks."""
+        return abs(self.relative if self.relative is not None else math.inf if self.ticks else 0.0)
 
     @property
     def exact(self) -> bool:
@@ -144,7 +152,7 @@ def compare(base: Sequence[TimingRecord], head: Sequence[TimingRecord]) -> Compa
     """Compares `head` with `base`."""
     before, after = ({record.key: record for record in records} for records in (base, head))
     changes = [_change(key, before.get(key), after.get(key)) for key in dict.fromkeys([*before, *after])]
-    changes.sort(key=lambda change: (ORDER.index(change.verdict), -abs(change.relative)))
+    changes.sort(key=lambda change: (ORDER.index(change.verdict), -change.weight))
     builds = dict.fromkeys(_rebuilt(before, head))
     return Comparison(tuple(changes), tuple(_sizes(base, head)), base, head, tuple(builds))
 

@@ -93,8 +93,7 @@ def _all_times(changes: Sequence[Change]) -> Iterator[str]:
 
 def _is_small(change: Change) -> bool:
     """True if the call was compared and differs by little."""
-    known = change.base is not None and change.base.typical_ticks
-    return bool(known) and change.verdict in ("slower", "faster") and abs(change.relative) < _BIG
+    return change.verdict in ("slower", "faster") and change.weight < _BIG
 
 
 def _times(changes: Sequence[Change]) -> str:
@@ -126,18 +125,16 @@ def value_text(measurement: Measurement | None) -> str:
 
 def difference_text(change: Change) -> str:
     """The difference in time, or the reason why it is not known."""
-    if change.base is None or change.head is None:
-        return change.verdict
-    if change.verdict == "not comparable":
-        return change.note
+    if change.ticks is None:
+        return change.note or change.verdict
+    share = "" if change.relative is None else percent(change.relative)
     if change.p_value is None:
         if change.verdict == "same":
             return "0"
         sign = "+" if change.ticks > 0 else "-"
-        relative = f" ({percent(change.relative)})" if change.base.typical_ticks else ""
-        return f"{sign}{count(abs(change.ticks))} ticks{relative}"
+        return f"{sign}{count(abs(change.ticks))} ticks" + (share and f" ({share})")
     note = f", {change.note}" if change.note else ""
-    return f"{percent(change.relative)} (p = {change.p_value:.2g}{note})"
+    return f"{share or 'from 0 ticks'} (p = {change.p_value:.2g}{note})"
 
 
 def _counters(changes: Sequence[Change]) -> str:

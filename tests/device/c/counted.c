@@ -22,3 +22,8 @@ void deep(int size)
 		bytes[i] = (char)i;
 	}
 }
+
+int divided(int a, int b)
+{
+	return a / b;
+}

@@ -105,6 +105,10 @@ static inline int32_t k_msleep(int32_t milliseconds)
 	return 0;
 }
 
+#define USEC_PER_MSEC 1000U
+
+void k_busy_wait(uint32_t microseconds);
+
 #define UART_ERROR_OVERRUN BIT(0)
 
 typedef void (*uart_irq_callback_user_data_t)(const struct device *device, void *context);
@@ -118,6 +122,7 @@ void uart_irq_rx_enable(const struct device *device);
 void uart_irq_rx_disable(const struct device *device);
 void uart_irq_tx_enable(const struct device *device);
 void uart_irq_tx_disable(const struct device *device);
+int uart_irq_tx_complete(const struct device *device);
 int uart_err_check(const struct device *device);
 int uart_fifo_read(const struct device *device, uint8_t *data, int size);
 int uart_fifo_fill(const struct device *device, const uint8_t *data, int size);

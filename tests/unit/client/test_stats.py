@@ -50,6 +50,8 @@ def test_each_number_is_the_devices(bench: Bench) -> None:
 def test_a_stack_of_no_size_is_unknown() -> None:
     stats = DeviceStats.of(replace(INFO, stack_size=0), None)
     assert (stats.stack_size, stats.stack_peak) == (None, None)
+    stats = DeviceStats.of(replace(INFO, stack_peak=0), None)
+    assert (stats.stack_size, stats.stack_peak) == (INFO.stack_size, None)
 
 
 @pytest.mark.parametrize(

@@ -207,6 +207,19 @@ def test_an_old_sample_does_not_charge_what_was_before(now: Now) -> None:
     assert deadline.expired()
 
 
+def test_a_short_budget_begins_with_a_young_sample(now: Now) -> None:
+    ages = []
+
+    class Noting(FakeClock):
+        def sample(self, max_age_s: float = 0.0) -> ClockSample:
+            ages.append(max_age_s)
+            return super().sample(max_age_s)
+
+    for budget_s in (0.1, 0.5, 60.0):
+        Deadline("call", budget_s, Noting(now))
+        assert ages.pop() == pytest.approx(min(0.25, budget_s / 50))
+
+
 def test_parse_stat_with_a_name_that_misleads() -> None:
     fields = "S 1 1 1 0 -1 0 0 0 0 0 " + "250 150" + " 0" * 30
     times = parse_stat(f"42 (a) R (b) {fields}".encode())

@@ -13,7 +13,7 @@ from minrpc.library.further_arguments import Further, further
         ("plain %% 100%%", []),
         ("%d%i", [Further("i", 4, True)] * 2),
         ("%-08.3u %#x", [Further("i", 4)] * 2),
-        ("%c", [Further("i", 4)]),
+        ("%c %lc", [Further("i", 1), Further("l", 8)]),
         ("%hd %hhX", [Further("i", 2, True), Further("i", 1)]),
         ("%ld %zu %td", [Further("l", 8, True), Further("l", 8), Further("l", 8, True)]),
         ("%lld %ju", [Further("q", 8, True), Further("q", 8)]),

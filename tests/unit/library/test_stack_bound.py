@@ -11,7 +11,7 @@ from typing import Any, cast
 from unittest.mock import Mock
 
 import pytest
-from minrpc.library import LoadedLibrary
+from minrpc.library.c_library import CLibrary
 from minrpc.library.stack_bound import FLAG, parse_graphs
 from minrpc.timing.measurement import MemoryUse
 
@@ -61,19 +61,14 @@ def test_a_bound_is_of_all_below_or_not_known(tmp_path: Path) -> None:
         ("small", "EM_ARM", MemoryUse(16 + 29), MemoryUse(29, bound=20)),
         ("large", "EM_ARM", MemoryUse(16 + 28), MemoryUse(28, bound=40)),
         ("large", "EM_X86_64", MemoryUse(16 + 28), MemoryUse(28, bound=40 + 128)),
-        ("other", "EM_X86_64", MemoryUse(28), MemoryUse(28)),
     ],
 )
 def test_a_functions_own_stack_beside_the_bound(
     name: str, machine: str, memory: MemoryUse | None, expected: MemoryUse | None
 ) -> None:
     """Without its thunk's 16 bytes; the check of the arguments needs 24 bytes and a return address."""
-    library = Mock(
-        _bounds={"small": 20, "large": 40},
-        compiled=Mock(check_frame=24),
-        facts=Mock(pointer_size=4, machine=machine),
-    )
-    frame = {"small": 16, "large": 16}.get(name, 0)
-    taken = replace(measured([5]), memory=memory).with_stack(lambda depth: max(0, depth - frame))
-    found = cast(Any, LoadedLibrary)._with_bound(library, name, taken)
+    library = Mock(check_frame=24, facts=Mock(pointer_size=4, machine=machine))
+    bound = {"small": 20, "large": 40}[name]
+    taken = replace(measured([5]), memory=memory).with_stack(lambda depth: max(0, depth - 16))
+    found = cast(Any, CLibrary)._with_bound(library, taken, bound)
     assert found == replace(taken, memory=expected)

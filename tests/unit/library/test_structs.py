@@ -16,6 +16,7 @@ from minrpc.client.conversation import Conversation
 from minrpc.library.namespaces import VariableOnDevice
 from minrpc.library.placed import type_of
 from minrpc.library.pointer_types import device_address
+from minrpc.library.scalars import to_float
 from minrpc.library.structs import (
     Place,
     Storage,
@@ -547,3 +548,9 @@ def test_the_types_of_what_can_be_placed() -> None:
     for wrong in ([], [one, 1], np.zeros(0), np.zeros(2, "M8[s]"), 1.0):
         with pytest.raises(TypeError, match="place: a struct"):
             type_of(wrong)
+
+
+def test_a_long_double_that_no_double_can_hold_is_refused() -> None:
+    with pytest.raises(ValueError, match="out of its range"):
+        to_float("x", Scalar("double", 8, "float"), np.longdouble("1e4000"))
+    assert to_float("x", Scalar("double", 8, "float"), np.longdouble("inf")) == float("inf")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from minrpc import ProgramFileError
-from minrpc.program.objects import elves_in, section_sizes
+from minrpc.program.objects import elves_in, read_object, section_sizes
 
 _SOURCE = """
 const int constants[3] = {1, 2, 3};
@@ -41,3 +41,13 @@ def test_what_is_damaged_is_told(tmp_path: Path) -> None:
     for damaged, told in [(content, "refers to a section that is not there"), (b"text", "is no object file")]:
         with pytest.raises(ProgramFileError, match=told):
             elves_in(Path("a.o"), bytes(damaged))
+
+
+def test_functions_of_an_object_without_types_can_t_be_called(tmp_path: Path) -> None:
+    (tmp_path / "a.c").write_text("int seven(void) { return 7; }\nvoid nothing() {}\n")
+    for level, reason in (("-g1", "it was compiled with -g1, which leaves out the types"), ("-g", "")):
+        subprocess.run(["gcc", level, "-c", "a.c"], cwd=tmp_path, check=True)
+        functions = read_object(tmp_path / "a.o", (tmp_path / "a.o").read_bytes()).functions
+        for name in ("seven", "nothing"):
+            assert functions[name].unsupported.startswith(reason)
+            assert bool(functions[name].unsupported) == bool(reason)

@@ -9,7 +9,7 @@ import random
 import pytest
 from minrpc import Sample
 from minrpc.timing import MeasuredCode, MemoryUse, TimingRecord
-from minrpc.timing.compare import compare, tolerance
+from minrpc.timing.compare import compare, comparison_json, tolerance
 from minrpc.timing.comparison_text import comparison_markdown, difference_text, headline
 from minrpc.timing.record import content, dump, merged, parse
 from minrpc.timing.text import record_text
@@ -121,8 +121,14 @@ def test_cycles_of_two_cores_are_no_change() -> None:
 
 
 def test_a_change_from_nothing_has_no_share() -> None:
-    (change,) = compare([recorded([0, 0, 0])], [recorded([100, 100, 100])]).changes
+    comparison = compare([recorded([0, 0, 0])], [recorded([100, 100, 100])])
+    (change,) = comparison.changes
     assert (change.verdict, difference_text(change)) == ("slower", "+10 ticks")
+    (row,) = comparison_json(comparison)["changes"]
+    assert (row["change_ticks"], row["change_ratio"]) == (10, None)
+    base, head = recorded([0] * 20, clock=WALL), recorded(noisy(1, 1.0), clock=WALL)
+    (noisy_change,) = compare([base], [head]).changes
+    assert difference_text(noisy_change).startswith("from 0 ticks (p = ")
 
 
 def test_exact_times_to_the_cycle() -> None:
@@ -204,6 +210,8 @@ def test_new_and_gone_have_one_side() -> None:
     gone, came = compare([old], [new]).changes
     assert (gone.verdict, gone.call, gone.base, gone.head) == ("gone", old.call, old.measurement, None)
     assert (came.verdict, came.call, came.base, came.head) == ("new", new.call, None, new.measurement)
+    for row in comparison_json(compare([old], [new]))["changes"]:
+        assert (row["change_ticks"], row["change_ratio"]) == (None, None)
     text = comparison_markdown(compare([old], [new]))
     assert text.startswith("### Timings: nothing could be compared; 1 gone; 1 new\n")
 
@@ -258,13 +266,17 @@ def test_equal_noisy_times_are_the_same_and_the_shift_is_told() -> None:
 
 
 def test_the_largest_change_comes_first() -> None:
-    names = ("a", "b", "c")
-    base = [dataclasses.replace(recorded([1000] * 6), platform=name) for name in names]
+    names = ("a", "b", "c", "from nothing")
+    cycles_of = (1000, 1000, 1000, 0)
+    base = [
+        dataclasses.replace(recorded([cycles] * 6), platform=name)
+        for name, cycles in zip(names, cycles_of, strict=True)
+    ]
     head = [
         dataclasses.replace(recorded([cycles] * 6), platform=name)
-        for name, cycles in zip(names, (2000, 4000, 3000), strict=True)
+        for name, cycles in zip(names, (2000, 4000, 3000, 500), strict=True)
     ]
-    assert [change.platform for change in compare(base, head).changes] == ["b", "c", "a"]
+    assert [change.platform for change in compare(base, head).changes] == ["from nothing", "b", "c", "a"]
 
 
 def test_what_exact_times_may_differ_by() -> None:

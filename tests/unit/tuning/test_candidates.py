@@ -103,6 +103,14 @@ def test_the_front(figures: list[tuple[int, int, int]]) -> None:
         )
 
 
+def test_a_failed_candidate_has_no_numbers_in_its_line() -> None:
+    line = CandidateResult(Candidate(1), "crash", "a null pointer").to_json()
+    assert [line[key] for key in ("cost", "call_s", "code_bytes", "frame_bytes")] == [None] * 4
+    assert CandidateResult.from_json(line) == CandidateResult(Candidate(1), "crash", "a null pointer")
+    wrong = CandidateResult(Candidate(1), "wrong", "", code_bytes=40).to_json()
+    assert [wrong[key] for key in ("cost", "code_bytes", "frame_bytes")] == [None, 40, 0]
+
+
 def test_a_result_survives_as_a_line() -> None:
     item = CandidateResult(
         Candidate(3, (("A", "1"),), ("-O2",)), "correct", "", 1.5, 2e-6, 10, 8, {"loads": 3}, {"load": 1}

@@ -6,6 +6,7 @@
 #ifndef CPU_CORTEX_M_H_
 #define CPU_CORTEX_M_H_
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define SYSTICK_CTRL   (*(volatile uint32_t *)0xe000e010U)
@@ -31,14 +32,29 @@ static inline void cpu_interrupt_end(void)
 {
 }
 
-static inline void interrupts_off(void)
+/* Returns the mask before, for `interrupts_as`. */
+static inline uint32_t interrupts_off(void)
 {
-	__asm__ volatile("cpsid i" ::: "memory");
+	uint32_t before;
+
+	__asm__ volatile("mrs %0, primask\n\tcpsid i" : "=r"(before)::"memory");
+	return before;
 }
 
+static inline bool interrupts_were_on(uint32_t before)
+{
+	return (before & 1U) == 0U;
+}
+
+static inline void interrupts_as(uint32_t before)
+{
+	__asm__ volatile("msr primask, %0" ::"r"(before) : "memory");
+}
+
+/* With the barrier a pending interrupt is taken at once, also if the next instruction masks it. */
 static inline void interrupts_on(void)
 {
-	__asm__ volatile("cpsie i" ::: "memory");
+	__asm__ volatile("cpsie i\n\tisb" ::: "memory");
 }
 
 /* Called with interrupts off; returns when an interrupt is pending. */

@@ -13,6 +13,7 @@
 #ifndef CPU_RISCV_H_
 #define CPU_RISCV_H_
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define PLIC_PRIORITY(irq) (*(volatile uint32_t *)(uintptr_t)(MACHINE_PLIC + 4U * (irq)))
@@ -39,11 +40,20 @@ static inline void cpu_interrupt_end(void)
 }
 #endif
 
-static inline void interrupts_off(void)
+/* Returns the mask before, for `interrupts_as`. */
+static inline uintptr_t interrupts_off(void)
 {
+	uintptr_t before = 0U;
+
 #ifndef MACHINE_NO_TRAPS
-	__asm__ volatile("csrci mstatus, " MSTATUS_MIE ::: "memory");
+	__asm__ volatile("csrrci %0, mstatus, " MSTATUS_MIE : "=r"(before)::"memory");
 #endif
+	return before;
+}
+
+static inline bool interrupts_were_on(uintptr_t before)
+{
+	return (before & 8U) != 0U; /* MSTATUS_MIE */
 }
 
 static inline void interrupts_on(void)
@@ -51,6 +61,13 @@ static inline void interrupts_on(void)
 #ifndef MACHINE_NO_TRAPS
 	__asm__ volatile("csrsi mstatus, " MSTATUS_MIE ::: "memory");
 #endif
+}
+
+static inline void interrupts_as(uintptr_t before)
+{
+	if (interrupts_were_on(before)) {
+		interrupts_on();
+	}
 }
 
 /* Called with interrupts off; returns when an interrupt is pending. */

@@ -156,7 +156,7 @@ static void port_interrupts_mask(void *context, bool masked)
 {
 	(void)context;
 	if (masked) {
-		interrupts_off();
+		(void)interrupts_off();
 	} else {
 		interrupts_on();
 	}

@@ -40,10 +40,10 @@ void link_write(const uint8_t *data, uint32_t size)
 }
 
 /*
- * There may be no byte: an interrupt stays pending even if the previous interrupt has taken its
- * byte.
+ * Moves the UART's bytes to the ring. There may be no byte: an interrupt stays pending even if the
+ * previous interrupt has taken its byte.
  */
-CPU_INTERRUPT void link_receive_isr(void)
+static inline __attribute__((always_inline)) void receive(void)
 {
 	uint32_t in = link_count.in;
 	uint32_t start = in % RING_SIZE;
@@ -58,7 +58,6 @@ CPU_INTERRUPT void link_receive_isr(void)
 		at = &dropped;
 		end = at + 1;
 	}
-	cpu_interrupt_begin();
 	taken = (uint32_t)(uart_take(link, at, end, &overran) - at);
 	if (room != 0U) {
 		link_count.in = in + taken;
@@ -68,6 +67,12 @@ CPU_INTERRUPT void link_receive_isr(void)
 	if (overran) {
 		link_count.lost++;
 	}
+}
+
+CPU_INTERRUPT void link_receive_isr(void)
+{
+	cpu_interrupt_begin();
+	receive();
 	cpu_interrupt_end();
 }
 
@@ -86,19 +91,27 @@ uint32_t link_peek(uint32_t from, const uint8_t **data)
 
 uint32_t link_wait(const uint8_t **data)
 {
+	uintptr_t before = interrupts_off();
 	uint32_t size;
 
 	/*
 	 * Interrupts are off between the check and the wait; a pending interrupt still ends the
-	 * wait.
+	 * wait. Where a function that masked interrupts asks the client, none is taken.
 	 */
-	interrupts_off();
+#if MINRPC_ASK
+	if (!interrupts_were_on(before)) {
+		while (link_count.in == link_count.out) {
+			wait_for_interrupt();
+			receive();
+		}
+	}
+#endif
 	while (link_count.in == link_count.out) {
 		wait_for_interrupt();
 		interrupts_on();
-		interrupts_off();
+		(void)interrupts_off();
 	}
-	interrupts_on();
+	interrupts_as(before);
 	size = link_peek(0U, data);
 	/* A part of the ring stays free for the message that ends a measurement. */
 	return size < RING_SIZE / 2U ? size : RING_SIZE / 2U;
@@ -106,12 +119,13 @@ uint32_t link_wait(const uint8_t **data)
 
 void link_make_room(uint32_t held)
 {
-	interrupts_off();
+	uintptr_t before = interrupts_off();
+
 	if (link_count.in - link_count.out == RING_SIZE) {
 		link_count.in = link_count.out + held;
 		link_count.lost += RING_SIZE - held;
 	}
-	interrupts_on();
+	interrupts_as(before);
 }
 
 void link_consume(uint32_t size)

@@ -19,8 +19,8 @@
 #define VECTORS_BYTES 256U
 
 /*
- * cpu_*.c: the processor. The short functions are in cpu_*.h: interrupts_off, interrupts_on,
- * wait_for_interrupt, memory_barrier, cpu_semihosting.
+ * cpu_*.c: the processor. The short functions are in cpu_*.h: interrupts_off, interrupts_as,
+ * interrupts_on, interrupts_were_on, wait_for_interrupt, memory_barrier, cpu_semihosting.
  */
 
 /* Lets the receive interrupt of the link's UART through. */

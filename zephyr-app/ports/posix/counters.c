@@ -48,6 +48,7 @@ static bool enable(void *context, bool on)
 		.exclude_hv = 1U,
 		.pinned = 1U,
 	};
+	uint64_t value;
 
 	if (!on) {
 		if (event->file >= 0) {
@@ -58,6 +59,11 @@ static bool enable(void *context, bool on)
 	}
 	event->file =
 		(int)syscall(SYS_perf_event_open, &attributes, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	/* An event for which the processor has no counter left is opened, and gives no value. */
+	if (event->file >= 0 &&
+	    read(event->file, &value, sizeof(value)) != (ssize_t)sizeof(value)) {
+		(void)enable(context, false);
+	}
 	return event->file >= 0;
 }
 

@@ -50,6 +50,8 @@ BUILD_ASSERT(!DT_NODE_HAS_COMPAT(LINK_NODE, zephyr_cdc_acm_uart),
 
 /* The host fetches the USB stack's bytes at its own pace, at least a packet per millisecond. */
 #define USB_DRAIN_MS   500
+/* Milliseconds for the last bytes of a UART, which has a FIFO. */
+#define DRAIN_MS       20
 #define USB_FETCHED_MS 20
 
 /*
@@ -346,9 +348,10 @@ void minrpc_link_write(const uint8_t *data, uint32_t size)
 
 		data += taken;
 		size -= taken;
-		key = lock_processors();
+		/* Drivers read and write a register that the interrupt changes, too. */
+		key = irq_lock();
 		uart_irq_tx_enable(uart);
-		unlock_processors(key);
+		irq_unlock(key);
 		if (size != 0U) {
 			wait_for(&tx_room);
 		}
@@ -379,6 +382,10 @@ void minrpc_link_finish(void)
 		(void)k_msleep(USB_FETCHED_MS);
 	}
 	minrpc_link_poll_only();
+	/* A byte that the driver has taken is still to be sent; a driver may not tell. */
+	for (int32_t i = 0; i < DRAIN_MS && !IS_USB && uart_irq_tx_complete(uart) == 0; i++) {
+		k_busy_wait(USEC_PER_MSEC);
+	}
 }
 
 const char *minrpc_link_name(void)
