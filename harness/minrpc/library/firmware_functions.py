@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 from minrpc.client.session import Session
@@ -14,7 +15,7 @@ from minrpc.library.loaded import LoadedLibrary
 from minrpc.library.loading import load_compiled
 from minrpc.library.namespaces import Types, Variables
 from minrpc.library.pointer_types import Callback
-from minrpc.library.stack_bound import linked_graph, stack_frames
+from minrpc.library.stack_bound import CallGraph, linked_graph, stack_frames
 from minrpc.library.thunks import callable_functions, thunk_source
 from minrpc.library.toolset import program_facts, toolset_of
 from minrpc.names import did_you_mean
@@ -111,14 +112,17 @@ class FirmwareFunctions:
         hint = did_you_mean(name, self._program.function_names)
         return f"{self.name} has no function {name!r} with external linkage" + (f"; {hint}?" if hint else "")
 
+    @cached_property
+    def _graph(self) -> CallGraph:
+        return linked_graph(self._firmware.build_dir)  # Other functions have no reports.
+
     def _load(self, functions: list[FunctionDeclaration]) -> LoadedLibrary:
         toolset = toolset_of(self._firmware)
         supported = [function for function in functions if not function.unsupported]
         limits = program_facts(toolset.elf).limits
         thunks = compile_text(thunk_source(supported, limits, copy=not functions), toolset)
         named = {function.name: function for function in functions}
-        graph = linked_graph(self._firmware.build_dir)  # Other functions have no reports.
-        bounds = [(function.name, graph.bound(function.symbol)) for function in functions]
+        bounds = [(function.name, self._graph.bound(function.symbol)) for function in functions]
         compiled = Compiled(
             self.name,
             (thunks,),

@@ -63,8 +63,8 @@ class Load(Protocol):
 
 # The library that gave a fake its answer.
 _GIVEN_BY: Final[WeakKeyDictionary[object, ref[CLibrary]]] = WeakKeyDictionary()
-# Flags that change how functions are called; the thunks in the firmware have the firmware's own.
-_CALLING: Final = re.compile(
+# Flags of a calling convention; the thunks in the firmware have the firmware's own.
+_CONVENTION: Final = re.compile(
     r"-(fpcc-struct-return|freg-struct-return|ffixed-|fcall-|mregparm=|mrtd$|mabi=|mfloat-abi=).*"
 )
 
@@ -180,7 +180,7 @@ def named(
 
 def _require_calls(library: NamedLibrary, firmware: Firmware) -> None:
     """Raise ConfigurationError for a library whose functions are called otherwise than the firmware's."""
-    flags = [flag for flag in library.flags if _CALLING.match(flag)]
+    flags = [flag for flag in library.flags if _CONVENTION.match(flag)]
     own = toolset_of(firmware).code_flags if flags else ()
     others = [flag for flag in flags if flag not in own]
     if others:

@@ -228,9 +228,7 @@ class StructValue(Shown):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StructValue):
             return NotImplemented
-        record = record_of(self)
-        alike = is_of(other, record) and record_of(other).size == record.size
-        return alike and _are_equal(record, storage_of(self), storage_of(other), set())
+        return _are_equal(self, other, set())
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -248,14 +246,14 @@ class StructValue(Shown):
 _At: TypeAlias = tuple[Storage, int]
 
 
-def _are_equal(ctype: CType, one: _At, two: _At, seen: set[tuple[int, int]]) -> bool:
+def _are_alike(ctype: CType, one: _At, two: _At, seen: set[tuple[int, int]]) -> bool:
     """True if both values have the same members; bytes between members have no meaning (C17, 6.2.6.1p6).
 
     seen: pairs of pointers' targets that are being compared: structs may point to each other.
     """
 
     def both(ctype: CType, offset: int) -> bool:
-        return _are_equal(ctype, (one[0], one[1] + offset), (two[0], two[1] + offset), seen)
+        return _are_alike(ctype, (one[0], one[1] + offset), (two[0], two[1] + offset), seen)
 
     stripped = strip(ctype)
     if isinstance(stripped, RecordType) and stripped.kind == "struct":
@@ -274,13 +272,13 @@ def _are_equal(ctype: CType, one: _At, two: _At, seen: set[tuple[int, int]]) -> 
         missing = object()
         first, second = (storage.references.get(at, missing) for storage, at in (one, two))
         if first is not missing or second is not missing:
-            return _same_target(first, second, seen)
+            return _are_equal(first, second, seen)
     first_bytes, second_bytes = (storage.data[at : at + size_of(stripped)] for storage, at in (one, two))
     return first_bytes == second_bytes
 
 
-def _same_target(one: object, two: object, seen: set[tuple[int, int]]) -> bool:
-    """True if two pointers' targets on the host are one object, or hold the same values."""
+def _are_equal(one: object, two: object, seen: set[tuple[int, int]]) -> bool:
+    """True if two structs, or two pointers' targets on the host, are one object or hold the same values."""
     if one is two or (id(one), id(two)) in seen:
         return True
     seen.add((id(one), id(two)))
@@ -288,15 +286,13 @@ def _same_target(one: object, two: object, seen: set[tuple[int, int]]) -> bool:
         case StructValue(), StructValue():
             record = record_of(one)
             alike = is_of(two, record) and record_of(two).size == record.size
-            return alike and _are_equal(record, storage_of(one), storage_of(two), seen)
+            return alike and _are_alike(record, storage_of(one), storage_of(two), seen)
         case np.ndarray(), np.ndarray():
             return one.dtype == two.dtype and np.array_equal(one, two)
         case Within(), Within():
-            return one.offset == two.offset and _same_target(one.owner, two.owner, seen)
+            return one.offset == two.offset and _are_equal(one.owner, two.owner, seen)
         case list() | tuple(), list() | tuple():
-            return len(one) == len(two) and all(
-                _same_target(a, b, seen) for a, b in zip(one, two, strict=True)
-            )
+            return len(one) == len(two) and all(_are_equal(a, b, seen) for a, b in zip(one, two, strict=True))
     return type(one) is type(two) and bool(one == two)
 
 

@@ -173,3 +173,8 @@ struct precise {
 	int n;
 	long double x;
 } precise;
+
+int is_long_double_wide(void)
+{
+	return sizeof(long double) > sizeof(double);
+}
