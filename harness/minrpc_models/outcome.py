@@ -148,7 +148,7 @@ def _operators(run: ModelRun) -> str:
     lines.append(line("", "all operators", str(len(run.operators)), covered, ()))
     lines.append(line("", "between operators", "", run.between_ticks, ()))
     lines.append(line("", "a run", "1", run.ticks, whole))
-    header = ("#", "operator", "calls", unit, "share", *map(counter_title, counters))
+    header = ("#", "operator", "calls", unit, "share", *(counter_title(name, counters) for name in counters))
     estimate = f"\n\nCore cycles are an {run.whole.estimate}" if run.whole.estimate else ""
     return table(header, lines, set(range(len(header))) - {1}) + estimate
 

@@ -271,6 +271,130 @@ def test_an_error_in_a_handler_ends_its_interrupts(driver: CFunctions) -> None:
         assert state.calls == 1
 
 
+def test_a_sweep_goes_on_behind_a_table_of_jumps(driver: CFunctions) -> None:
+    state, lib = variables(driver), library_of(driver)
+    if lib.facts.machine == "EM_X86_64":
+        pytest.skip("one instruction makes the update, and an interrupt does not part it")
+    with pytest.raises(AssertionError, match="rx_isr breaks step at"):
+        interruptions(driver.step, handler=driver.rx_isr).require(
+            lambda: state.count == 1, 2, prepare=lambda: reset(driver)
+        )
+
+
+def test_a_sweep_keeps_its_handler(driver: CFunctions) -> None:
+    first = interruptions(driver.get, handler=driver.rx_isr)
+    interruptions(driver.get, handler=driver.usart_isr)
+    for at in first:
+        reset(driver)
+        at()
+        assert (variables(driver).head, variables(driver).calls) == (2, 1), at
+
+
+def test_a_model_raises_interrupts_in_a_sweep(driver: CFunctions) -> None:
+    """Each comes once, with the function and at the place of its own."""
+    state = variables(driver)
+
+    def numbers(*, raising: bool) -> list[int]:
+        def control(value: int) -> None:
+            if value and raising:
+                usart.interrupt(driver.usart_isr)
+
+        with registers(driver, BASE, USART) as usart:
+            usart.on_write("CR1", control)
+            swept = []
+            for at in interruptions(driver.send_by_interrupts, handler=driver.rx_isr):
+                reset(driver)
+                at("", 0)
+                swept.append(at.number)
+                assert (state.head, state.calls) == (2, 2 if raising else 1), at
+            return swept
+
+    assert numbers(raising=True) == numbers(raising=False)
+
+
+def test_several_interrupts_wait_in_their_order(driver: CFunctions) -> None:
+    state = variables(driver)
+    with registers(driver, BASE, USART) as usart:
+
+        def both(value: int) -> None:
+            for handler in (driver.rx_isr, driver.usart_isr, driver.rx_isr) if value else ():
+                usart.interrupt(handler)
+
+        usart.on_write("CR1", both)
+        reset(driver)
+        driver.send_by_interrupts("", 0)
+        assert (state.head, state.calls) == (2, 2)
+        raised = iter([driver.rx_isr, driver.usart_isr])
+        usart.on_write("BRR", lambda _: usart.interrupt(next(raised)))
+        usart.on_write("CR1", None)
+        reset(driver)
+        driver.access_twice()
+        assert (state.head, state.calls) == (2, 2)
+
+
+def test_an_interrupt_of_an_answer_that_failed_does_not_come(driver: CFunctions) -> None:
+    state = variables(driver)
+    with registers(driver, BASE, USART) as usart:
+
+        def fails(_: int) -> None:
+            usart.interrupt(driver.rx_isr)
+            raise ZeroDivisionError
+
+        usart.on_write("CR1", fails)
+        with pytest.raises(ZeroDivisionError):
+            driver.send_by_interrupts("", 0)
+        usart.on_write("CR1", None)
+        state.calls = 0
+        driver.send_by_interrupts("", 0)
+        assert state.calls == 0
+
+
+def test_lines_are_used_again(driver: CFunctions) -> None:
+    if library_of(driver).facts.machine != "EM_ARM":
+        pytest.skip("its interrupts have no lines")
+    state = variables(driver)
+    state.calls = 0
+    for _ in range(20):
+        interrupt(driver.rx_isr, line=29)
+        interrupt(driver.rx_isr, line=28)
+        interrupt(driver.rx_isr)
+    assert state.calls == 60
+
+
+def test_an_interrupt_in_an_answer_or_a_handler_is_refused(driver: CFunctions) -> None:
+    state = variables(driver)
+    wrong: list[tuple[Any, type[Exception], str]] = [
+        ("rx", TypeError, "calls a function of C"),
+        (driver.send_by_interrupts, TypeError, "gives no arguments"),
+    ]
+    with registers(driver, BASE, USART) as usart:
+        for handler, error, reason in wrong:
+            usart.on_write("CR1", lambda _: usart.interrupt(handler))  # noqa: B023 - the present one
+            with pytest.raises(error, match=reason):
+                driver.send_by_interrupts("", 0)
+        usart.on_write("CR1", lambda _: interrupt(driver.rx_isr))
+        with pytest.raises(RegisterError, match="rx_isr can't come: C is in the answer of an access"):
+            driver.send_by_interrupts("", 0)
+        with pytest.raises(RegisterError, match="rx_isr can't come: C is in the answer of an access"):
+            interrupt(driver.usart_isr)
+        usart.on_write("CR1", None)
+        state.calls = 0
+        interrupt(driver.usart_isr)
+        assert state.calls == 1
+
+
+def test_an_interrupt_while_a_handler_waits_for_a_fake_is_refused(
+    driver: CFunctions, load: Callable[..., Any], tmp_path: Path
+) -> None:
+    (tmp_path / "handler.c").write_text("int hal(int x);\nint done;\nvoid isr(void) { done = hal(1); }\n")
+    lib = CFunctions(load(tmp_path / "handler.c", fakes={"hal": lambda x: interrupt(driver.rx_isr)}))
+    with pytest.raises(RegisterError, match="rx_isr can't come: C is in a handler of an interrupt"):
+        interrupt(lib.isr)
+    reset(driver)
+    interrupt(driver.rx_isr)
+    assert variables(driver).calls == 1
+
+
 MASKED = """
 #if defined(__arm__)
 #define OFF() __asm__ volatile("cpsid i" ::: "memory")

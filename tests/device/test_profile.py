@@ -254,3 +254,4 @@ def test_interrupts_are_what_an_exception_entered_whatever_functions_are_called(
         name: calm[name] for name in NAMED_LIKE_INTERRUPTS
     }
     assert rows.keys() <= {*calm, INTERRUPTS}
+    assert not stormy.called_elsewhere

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from math import isfinite
 from typing import Any, Final
 
 from minrpc.check.checking import Checked, CheckOutcome
@@ -97,7 +98,7 @@ def _outcome_json(outcome: CheckOutcome) -> dict[str, Any]:
         "dtype": str(case.dtype),
         "shape": list(case.shape),
         "passed": outcome.passed,
-        "largest_error": outcome.error,
+        "largest_error": outcome.error if isfinite(outcome.error) else None,
         "error_unit": "ULP" if case.dtype.kind == "f" else "1",
         "calls": outcome.calls,
         "results_s": list(outcome.measurement.seconds_per_call),

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -97,6 +98,8 @@ _LETTERS: Final = MappingProxyType({"µ": "u", "±": "+-", "…": "...", "≥": 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `minrpc` with `argv`; returns the exit status."""
+    if sys.stdout is None:  # Its descriptor was closed.
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - open until the process ends
     _write_what_the_locale_can()
     try:
         words = _joined(sys.argv[1:] if argv is None else argv)

@@ -99,7 +99,8 @@ def _shown(function: Any, running: RunningDevice, leakage: Leakage) -> dict[str,
     print(f"  largest |t| {largest:.1f}, in {where}; {verdict} {THRESHOLD}")
     for place, t in sorted(lines.items(), key=lambda item: -item[1]):
         print(f"  |t| {t:6.1f}  {place}")
-    return {"traces": leakage.traces, "cycles": len(leakage.t), "largest_t": _finite(largest), "lines": lines}
+    told = {place: _finite(t) for place, t in lines.items()}
+    return {"traces": leakage.traces, "cycles": len(leakage.t), "largest_t": _finite(largest), "lines": told}
 
 
 def _finite(number: float) -> float:

@@ -68,7 +68,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.annotate:
         print("\n".join(_annotated(profile, arguments.annotate, firmware)))
     writers: tuple[Callable[[Profile], str], ...] = (
-        lambda profile: flame_graph(profile.name, profile.called),
+        lambda profile: flame_graph(profile.name, profile.called, profile.unit_title),
         partial(callgrind, source=firmware.source),
         speedscope,
     )

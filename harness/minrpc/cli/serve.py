@@ -11,7 +11,7 @@ import argparse
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from getpass import getuser
 from ipaddress import ip_address
@@ -92,10 +92,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _above_zero(kind: type[int] | type[float], text: str) -> float:
-    number = kind(text)
-    if not 0 < number < float("inf"):
-        raise ValueError(text)
-    return number
+    with suppress(ValueError):
+        number = kind(text)
+        if 0 < number < float("inf"):
+            return number
+    raise argparse.ArgumentTypeError(f"{text!r} is no {'whole ' if kind is int else ''}number above 0")
 
 
 def main(arguments: argparse.Namespace) -> int:

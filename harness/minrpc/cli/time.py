@@ -28,8 +28,8 @@ from minrpc.timing import Measurement, samples_needed
 from minrpc.timing.plot import draw_samples
 from minrpc.timing.record import TimingRecord, content
 from minrpc.timing.side_by_side import side_by_side
-from minrpc.timing.text import record_text
-from minrpc.timing.units import parse_percent, percent
+from minrpc.timing.text import median_text, record_text, units_text
+from minrpc.timing.units import parse_percent
 
 
 def say(line: str) -> None:
@@ -190,14 +190,17 @@ class Run:
         return 0 if precise and within else 1
 
     def _is_precise(self, measurement: Measurement) -> bool:
-        """True if --until was reached; else says how many repeats would do."""
+        """True if --until was reached; else says how many repeats or processes would do."""
         summary = measurement.summary
         if self._precision is None or summary.precision <= self._precision:
             return True
         needed = samples_needed(summary, self._precision)
-        known = f"the median is known to {percent(summary.precision, 2, '')}"
-        say(f"minrpc: --until {self._given.until} not reached in {summary.count} repeats: {known};")
-        say(f"  next: about {needed} repeats would do: --max-repeats {needed}, or a longer --min-repeat-ms")
+        units, known = units_text(measurement), median_text(summary)
+        advice = f"--max-repeats {needed}, or a longer --min-repeat-ms"
+        if measurement.summarized_by == "process":
+            advice = f"--processes {needed}"
+        say(f"minrpc: --until {self._given.until} not reached in {summary.count} {units}: {known};")
+        say(f"  next: about {needed} {units} would do: {advice}")
         return False
 
     def _is_within_bounds(self, measurement: Measurement) -> bool:

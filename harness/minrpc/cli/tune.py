@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 # The exit status that shells give for a program that SIGINT ended.
 _STOPPED: Final = 130
+# The name of the module of --check: of no module that can be imported.
+_CHECK_MODULE: Final = "minrpc_check_ref"
 _SEVERAL: Final = {
     "action": "append",
     "default": [],
@@ -264,10 +266,11 @@ def _check_of(text: str) -> Check | None:
         return None
     name, colon, function = text.rpartition(":")
     path = Path(name)
-    spec = spec_from_file_location(path.stem, path) if colon and path.is_file() else None
+    spec = spec_from_file_location(_CHECK_MODULE, path) if colon and path.is_file() else None
     if spec is None or spec.loader is None:
         raise ConfigurationError(f"--check {text}: there is no such file", next_step="write ref.py:function")
-    module = module_from_spec(spec)
+    module = sys.modules[_CHECK_MODULE] = module_from_spec(spec)
+    sys.path.insert(0, str(path.absolute().parent))  # As if it was started by itself.
     try:
         spec.loader.exec_module(module)
     except Exception as error:  # Any error of the user's file.

@@ -152,15 +152,47 @@ class RemoteArray(RemoteHandle):
 def host_elements(data: npt.ArrayLike, dtype: DataType | None) -> npt.NDArray[Any]:
     """`data` as a dense little-endian numpy array, of the type that holds `dtype` when that is given.
 
-    Raises TypeError when numpy can't convert. Types that numpy lacks (bfloat16) must be given as raw bits.
+    Types that numpy lacks (bfloat16) must be given as raw bits. A float may be rounded to a narrower type.
+
+    Raises TypeError for a masked array and for what can't be converted, ValueError for a float that is no
+    integer, OverflowError for a value out of the range of an integer's type.
     """
+    if isinstance(data, np.ndarray) and hasattr(data, "filled"):
+        raise TypeError("a masked array has no element where it is masked: pass .filled(...) or .data")
     elements = np.asarray(data)
     if dtype is None:
         return np.asarray(elements, elements.dtype.newbyteorder("<"), order="C")
     host = to_numpy(dtype)[0]
     if elements.dtype != host and not _is_native(dtype, host):
         raise TypeError(f"{dtype} is held as {host.name} on the host; {elements.dtype.name} was given")
+    if elements.dtype != host:
+        _require_convertible(elements, host, dtype)
     return np.asarray(elements, host, order="C")
+
+
+def _require_convertible(elements: npt.NDArray[Any], host: np.dtype[Any], dtype: DataType) -> None:
+    """Raise an error if a conversion to `host`, which holds `dtype`, would do more than round."""
+    kind = "f" if elements.dtype.name == "bfloat16" else elements.dtype.kind
+    if kind == "O" and all(isinstance(value, int) for value in elements.flat):
+        kind = "i"  # An integer beyond 64 bits is an object in numpy.
+    if kind not in "biuf":
+        raise TypeError(f"elements of {elements.dtype.name} can't be converted to {dtype}")
+    if host.kind in "iu" and kind == "f" and (broken := elements[np.trunc(elements) != elements]).size:
+        raise ValueError(f"{broken[0]} is no integer, which {dtype} is")
+    require_range(elements, host, dtype)
+
+
+def require_range(elements: npt.NDArray[Any], host: np.dtype[Any], dtype: DataType) -> None:
+    """Raise OverflowError for an element out of the range of an integer's type `host`, which holds `dtype`.
+
+    Numpy wraps integers of an array, and before 2.0 Python's as well.
+    """
+    if host.kind in "iu" and elements.size:
+        limits = np.iinfo(host)
+        # As Python's numbers, which are compared exactly.
+        for value in np.asarray([elements.min(), elements.max()], elements.dtype).tolist():
+            if not limits.min <= value <= limits.max:
+                raise OverflowError(f"{value} is out of {dtype}'s range, {limits.min} to {limits.max}")
 
 
 def _is_native(dtype: DataType, host: np.dtype[Any]) -> bool:
@@ -175,15 +207,22 @@ def _bytes_of(elements: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     return elements.reshape(-1).view(np.uint8)
 
 
+def sizes_of(shape: int | tuple[int, ...]) -> tuple[int, ...]:
+    """The shape's sizes as Python's integers. Raises TypeError for an invalid shape."""
+    try:
+        if isinstance(shape, int | np.integer):
+            return (index(shape),)
+        return tuple(index(size) for size in shape)
+    except TypeError as error:
+        raise TypeError(f"a shape is an integer or several, not {shape!r}") from error
+
+
 def tensor_of(shape: int | tuple[int, ...], dtype: DTypeLike) -> DLTensor:
     """A tensor without memory yet.
 
     Raises ValueError for a negative size, TypeError for an invalid type or shape.
     """
-    try:
-        sizes = (shape,) if isinstance(shape, int) else tuple(index(size) for size in shape)
-    except TypeError as error:
-        raise TypeError(f"a shape is an integer or several, not {shape!r}") from error
+    sizes = sizes_of(shape)
     if any(size < 0 for size in sizes):
         raise ValueError(f"a shape has no negative sizes: {sizes}")
     tensor = DLTensor(0, to_dtype(dtype), sizes)

@@ -14,7 +14,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from minrpc.client.array import RemoteArray, host_elements
+from minrpc.client.array import RemoteArray, host_elements, require_range, sizes_of
 from minrpc.names import kind_of
 from minrpc.wire.dtypes import DataType, DTypeLike, TypeKind, to_dtype, to_numpy
 
@@ -52,8 +52,8 @@ def random_values(shape: int | tuple[int, ...], dtype: DTypeLike = "float32", se
     wire = to_dtype(dtype)
     host, lanes = to_numpy(wire)
     require_fillable(wire)
-    sizes = ((shape,) if isinstance(shape, int) else tuple(shape)) + lanes
-    random = _random_words(prod(sizes), seed)
+    sizes = sizes_of(shape) + lanes
+    random = _random_words(prod(sizes), _signed(seed))
     floating = _FLOATS.get((wire.code, wire.bits))
     if floating is not None:
         random = _as_floats(random, *floating)
@@ -125,10 +125,7 @@ def fill(array: RemoteArray, value: object) -> None:
     kind = "i" if isinstance(value, int) else given.dtype.kind  # A large integer is an object in numpy.
     if kind not in ("biu" if host.kind in "iub" else "biuf"):
         raise TypeError(f"{value!r} is no element of {array.dtype}")
-    if host.kind in "iu" and kind in "iu" and given.size:
-        limits = np.iinfo(host)  # numpy wraps integers of an array, and before 2.0 Python's as well.
-        if int(given.min()) < limits.min or int(given.max()) > limits.max:
-            raise OverflowError(f"{value!r} is out of {array.dtype}'s range, {limits.min} to {limits.max}")
+    require_range(given, host, array.dtype)
     element = np.full(lanes, given.item() if given.shape == () else given, host)
     if not array.run_on_device(FILL, element.tobytes()):
         array.upload(np.broadcast_to(element, array.shape + lanes).copy())

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
+from math import inf
 from typing import Any, Literal, NoReturn, overload
 
 import numpy as np
@@ -107,8 +108,8 @@ class RemoteFunction(RemoteHandle):
 
         lib["train"].with_timeout(600)(data)
         """
-        if not seconds > 0:
-            raise ValueError(f"a limit is more than 0 seconds, not {seconds}")
+        if not 0 < seconds < inf:
+            raise ValueError(f"a limit is more than 0 seconds and finite, not {seconds}")
         view = copy(self)
         view._timeout_s = seconds
         view._original = self

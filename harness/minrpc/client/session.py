@@ -203,7 +203,8 @@ class Session:
         dtype: the type of the elements there; the type of `data` when left out. A type of several lanes takes
             them from the last dimension.
 
-        Raises TypeError and ValueError for data that can't be sent, DeviceMemoryError when there is no room.
+        Raises TypeError and ValueError for data that can't be sent, OverflowError for a number out of the
+        range of `dtype`, DeviceMemoryError when there is no room.
         """
         wire = None if dtype is None else to_dtype(dtype)
         elements = host_elements(data, wire)

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from math import isfinite
+from operator import index
 from struct import iter_unpack
 from typing import Any, Self
 
@@ -50,6 +51,7 @@ class EvaluatorOptions:
                 raise TypeError(f"{name} is a whole number, not {value!r}")
             if value < least.get(name, 0):
                 raise ValueError(f"{name} is at least {least.get(name, 0)}, not {value}")
+            object.__setattr__(self, name, index(value))  # The wire carries no integer of numpy's.
 
     @classmethod
     def of(cls, given: Mapping[str, int]) -> Self:

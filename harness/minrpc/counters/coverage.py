@@ -14,7 +14,7 @@ from operator import add
 from pathlib import Path
 
 from minrpc.counters.image import Image, LoadedCode
-from minrpc.host.files import change_whole
+from minrpc.host.files import change_whole, unwritable
 from minrpc.program import CodeRange
 from minrpc.program.lines import Line
 
@@ -108,10 +108,16 @@ def parse(text: str) -> Lines:
 
 
 def add_coverage(file: Path, lines: Lines) -> None:
-    """Add the lines to those in `file`, safely against other processes that add to it."""
+    """Add the lines to those in `file`, safely against other processes that add to it.
+
+    Raises ConfigurationError, which names the file.
+    """
 
     def added(text: str | None) -> str:
         # Records of one file add up when they are read.
         return lcov(parse((text or "") + lcov(lines)))
 
-    change_whole(file, added)
+    try:
+        change_whole(file, added)
+    except OSError as error:
+        raise unwritable(file, error) from error

@@ -54,6 +54,11 @@ class Profile:
         return self.counts.total
 
     @property
+    def unit_title(self) -> str:
+        """The unit for readers, as `CallProfile.unit_title`."""
+        return "core cycles" if self.unit == "cycles" else self.unit
+
+    @property
     def inclusive(self) -> int:
         """Instructions or cycles of the function with its callees, as `Measurement.inclusive`."""
         return inclusive_of(self.called)
@@ -78,25 +83,42 @@ class Profile:
 
     @cached_property
     def called_lines(self) -> Mapping[Line | None, int]:
-        """Counts by source line of the function and its callees, most first."""
-        functions = set(self.called.names) - {CALLING}
+        """Counts by source line of the function and its callees, most first; None is code without a line, and
+        all of the functions in `called_elsewhere`."""
         sums: Counter[Line | None] = Counter()
+        for name, own in self._called_own.items():
+            sums.update({None: own} if name in self.called_elsewhere else self.lines_by_function[name])
+        return dict(sums.most_common())
+
+    @cached_property
+    def called_elsewhere(self) -> frozenset[str]:
+        """Callees that other code calls, too, such as a handler: a line's count is of all calls."""
+        by_function = {name: sum(lines.values()) for name, lines in self.lines_by_function.items()}
+        return frozenset(name for name, own in self._called_own.items() if by_function.get(name) != own)
+
+    @cached_property
+    def _called_own(self) -> Mapping[str, int]:
+        return {row.name: row.own for row in self.called.rows() if row.own and row.name not in APART}
+
+    @cached_property
+    def lines_by_function(self) -> Mapping[str, Mapping[Line | None, int]]:
+        """Counts by function, then by source line; "?" is code outside all functions."""
+        sums: dict[str, Counter[Line | None]] = {}
         for address, count in self.counts.by_address.items():
             function = self.image.function_at(address)
-            if function is not None and self.image.name_of(function) in functions:
-                sums[self.image.line_at(address)] += count
-        return dict(sums.most_common())
+            lines = sums.setdefault(self.image.name_of(function) if function else "?", Counter())
+            lines[self.image.line_at(address)] += count
+        if self.counts.elsewhere:
+            sums.setdefault("?", Counter())[None] += self.counts.elsewhere
+        return sums
 
     @cached_property
     def lines(self) -> Mapping[Line | None, int]:
         """Counts by source line, most first; None is code without a line."""
-        sums: dict[Line | None, int] = {}
-        for address, count in self.counts.by_address.items():
-            line = self.image.line_at(address)
-            sums[line] = sums.get(line, 0) + count
-        if self.counts.elsewhere:
-            sums[None] = sums.get(None, 0) + self.counts.elsewhere
-        return dict(sorted(sums.items(), key=lambda item: -item[1]))
+        sums: Counter[Line | None] = Counter()
+        for lines in self.lines_by_function.values():
+            sums.update(lines)
+        return dict(sums.most_common())
 
     @cached_property
     def skipped_lines(self) -> Mapping[Line | None, str]:
@@ -118,8 +140,11 @@ class Profile:
             "by function": sum(row.own for row in self.functions),
             "by line": sum(self.lines.values()),
         }
-        if len(set(sums.values())) != 1:
-            shown = ", ".join(f"{count} {what}" for what, count in sums.items())
+        called = {}
+        if self.function in self.settled.names:
+            called = {"below the call": self.inclusive, "by its lines": sum(self.called_lines.values())}
+        if any(len({*each.values()}) > 1 for each in (sums, called)):
+            shown = ", ".join(f"{count} {what}" for what, count in {**sums, **called}.items())
             raise HarnessError(f"the profile of {self.name} does not add up: {shown}")
 
 
@@ -156,11 +181,12 @@ def profile_call(
     measurer = lib.measure(name, number=1, repeat=1)
     # The first call also measures the cost of measuring, in separate batches.
     measurer(*arguments)
-    tree, counts, spread = _so_far(counters, by)
+    since = counters.windows
+    tree, counts, spread = _so_far(counters, by, since)
     before = _ran(counters)
     measurer(*arguments)
     image = counters.image.as_of_now()
-    all_trees, all_counts, all_spread = _so_far(counters, by)
+    all_trees, all_counts, all_spread = _so_far(counters, by, since)
     estimate = counters.estimate if by == "cycles" else ""
     ran = {
         at: None if times is None else times - (before.get(at) or 0) for at, times in _ran(counters).items()
@@ -183,8 +209,8 @@ def _ran(counters: QemuCounters) -> dict[int, int | None]:
     return ran
 
 
-def _so_far(counters: QemuCounters, by: Unit) -> tuple[CallTree, Counts, int]:
+def _so_far(counters: QemuCounters, by: Unit, since: int) -> tuple[CallTree, Counts, int]:
     if by == "instructions":
         return counters.call_tree(), counters.in_windows(), 0
-    cycles, spread = counters.cycles_in_windows()
-    return counters.cycle_tree(), cycles, spread
+    cycles, spread = counters.cycles_in_windows(since)
+    return counters.cycle_tree(since), cycles, spread

@@ -27,7 +27,7 @@ def callgrind(profile: Profile, source: Callable[[str], Path] = Path) -> str:
     text += ["positions: line", f"events: {profile.unit.capitalize()}", f"summary: {profile.total}", ""]
     places = _places(profile)
     arcs = _arcs(profile.tree)
-    costs = _by_function(profile)
+    costs = profile.lines_by_function
     for function in sorted(costs.keys() | arcs.keys()):
         file, first = places.get(function, _NOWHERE)
         text += [f"fl={_path(file, source)}", f"fn={function}"]
@@ -70,19 +70,6 @@ def _places(profile: Profile) -> dict[str, Line]:
     return places
 
 
-def _by_function(profile: Profile) -> dict[str, dict[Line | None, int]]:
-    sums: dict[str, dict[Line | None, int]] = {}
-    for address, count in profile.counts.by_address.items():
-        function = profile.image.function_at(address)
-        lines = sums.setdefault(profile.image.name_of(function) if function else "?", {})
-        line = profile.image.line_at(address)
-        lines[line] = lines.get(line, 0) + count
-    if profile.counts.elsewhere:
-        lines = sums.setdefault("?", {})
-        lines[None] = lines.get(None, 0) + profile.counts.elsewhere
-    return sums
-
-
 def _arcs(tree: CallTree) -> dict[str, dict[str, tuple[int, int]]]:
     """Calls by caller and callee: number and cost; calls from the root are left out."""
     arcs: dict[str, dict[str, tuple[int, int]]] = {}
@@ -97,7 +84,8 @@ def _arcs(tree: CallTree) -> dict[str, dict[str, tuple[int, int]]]:
 
 
 def speedscope(profile: Profile) -> str:
-    """JSON for https://www.speedscope.app: a sample for each stack, weighted by its instructions."""
+    """JSON for https://www.speedscope.app: a sample for each stack, weighted by its instructions or
+    cycles."""
     stacks = list(profile.settled.stacks())
     names = sorted({name for stack, _ in stacks for name in stack})
     index = {name: number for number, name in enumerate(names)}
@@ -109,7 +97,7 @@ def speedscope(profile: Profile) -> str:
         "profiles": [
             {
                 "type": "sampled",
-                "name": f"{profile.name}: instructions",
+                "name": f"{profile.name}: {profile.unit_title}",
                 "unit": "none",
                 "startValue": 0,
                 "endValue": profile.total,
@@ -127,8 +115,8 @@ _LETTER: Final = 6.6
 _LEAST: Final = 0.3
 
 
-def flame_graph(name: str, tree: CallTree) -> str:
-    """An SVG of the tree: a box's width is the instructions of a function and its callees.
+def flame_graph(name: str, tree: CallTree, unit: str) -> str:
+    """An SVG of the tree: a box's width is the count of a function and its callees, in `unit`.
 
     Callers lie above. Pointing at a box shows its name; the SVG has no script.
     """
@@ -139,15 +127,15 @@ def flame_graph(name: str, tree: CallTree) -> str:
     text = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH:g} {height}" font-size="11" '
         'font-family="ui-monospace, monospace">',
-        f"<title>{escape(name)}: {total:,} instructions</title>",
-        f'<text x="4" y="13" fill="currentColor">{escape(name)}: {total:,} instructions</text>',
+        f"<title>{escape(name)}: {total:,} {unit}</title>",
+        f'<text x="4" y="13" fill="currentColor">{escape(name)}: {total:,} {unit}</text>',
     ]
     for function, level, left, count in boxes:
         width = count / total * _WIDTH
         if width < _LEAST:
             continue
         x, y = left / total * _WIDTH, (level + 1) * _ROW
-        share = f"{function}: {count:,} instructions ({count / total:.1%})"
+        share = f"{function}: {count:,} {unit} ({count / total:.1%})"
         letters = int((width - 4) / _LETTER)
         shown = function if len(function) <= letters else function[: letters - 1] + "…" if letters > 3 else ""
         text.append(
@@ -159,7 +147,7 @@ def flame_graph(name: str, tree: CallTree) -> str:
 
 
 def flame_boxes(tree: CallTree) -> Iterator[tuple[str, int, int, int]]:
-    """Name, level, begin and width of each box, the last two in instructions."""
+    """Name, level, begin and width of each box, the last two as counts."""
     children: dict[int, list[int]] = {}
     for node in range(1, len(tree.names)):
         children.setdefault(tree.parents[node], []).append(node)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -340,7 +340,7 @@ class QemuCounters(PluginMemory):
         """The counters of each timed batch from number `since` on, the oldest first, by name.
 
         names: the wanted counters; by default all. Raises HarnessError if the memory for cycles was too
-        small, ConfigurationError for code whose cycles are unknown.
+        small, ConfigurationError for code of these batches whose cycles are unknown.
         """
         names = list(self.names) if names is None else names
         cycles = self._cycles_of_batches(since) if {*names} & {*_CYCLES} else []
@@ -402,13 +402,14 @@ class QemuCounters(PluginMemory):
         """Keep the steps of the next timed batches from number `step` on."""
         self._control["trace_from"] = step
 
-    def cycles_in_windows(self) -> tuple[Counts, int]:
+    def cycles_in_windows(self, since: int = 0) -> tuple[Counts, int]:
         """Estimated cycles of timed batches since QEMU's start: the least by instruction, and the possible
         excess of their sum.
 
+        since: number of the first batch whose code must have cycles; code without them has 0 in the others.
         Raises as `of_batches` does.
         """
-        times = self._edge_times()
+        times = self._edge_times(since)
         model = self._learned()
         by_address = Counter(model.by_address(times))
         for _, extra in self._by_code(self._extra_cycles):
@@ -416,12 +417,12 @@ class QemuCounters(PluginMemory):
         spread = model.spread(times) + int(self._control["extra_spread"])
         return Counts(by_address, int(self._extra_cycles[_ELSEWHERE])), spread
 
-    def cycle_tree(self) -> CallTree:
+    def cycle_tree(self, since: int = 0) -> CallTree:
         """The tree of `call_tree`, with the least estimated cycles in place of instructions.
 
-        Raises as `of_batches` does.
+        since: as in `cycles_in_windows`. Raises as `of_batches` does.
         """
-        times = self._edge_times()
+        times = self._edge_times(since)
         nodes = int(self._control["nodes"])
         extra = self._nodes["extra_cycles"][:nodes].astype(np.int64)
         model, tree = self._learned(), self.call_tree()
@@ -429,10 +430,15 @@ class QemuCounters(PluginMemory):
         own = np.array(model.by_node(times, nodes), np.int64) + extra + entries
         return replace(tree, own=own.tolist())
 
-    def _edge_times(self) -> npt.NDArray[np.int64]:
+    def _edge_times(self, since: int) -> npt.NDArray[np.int64]:
         self._check_room()
-        self._check_accesses(self._windows)
-        return self._edges["times_in_windows"][: int(self._control["edges"])].astype(np.int64)
+        times = self._edges["times_in_windows"][: int(self._control["edges"])].astype(np.int64)
+        if since:
+            self._cycles_of_batches(since)
+        else:
+            self._check_accesses(self._windows)
+            self._learned().total(np.arange(len(times)), times)
+        return times
 
     def _cycles_of_batches(self, since: int) -> list[Span]:
         self._check_room()
@@ -517,12 +523,12 @@ class QemuCounters(PluginMemory):
         in timed batches since QEMU's start, each with the number of calls; empty without `flow`, and where
         the call tree had no room.
 
-        name: as `name_in_tree` gives it. Raises as `of_batches` does.
+        name: as `name_in_tree` gives it. Code without cycles has 0 here: `of_batches` raises its error.
         """
         if not self._flow or self._control["lost"]:
             return {}
         calls = {"instructions": self.call_tree().calls_of(name)}
-        return {**calls, "cycles": self.cycle_tree().calls_of(name)} if cycles else calls
+        return {**calls, "cycles": self.cycle_tree(self.windows).calls_of(name)} if cycles else calls
 
     def _range_of(self, name: str) -> tuple[int, int]:
         for function in self.image.functions:
@@ -619,6 +625,8 @@ class QemuCounters(PluginMemory):
         counted as a whole, as "?"; `unknown_code` has its size.
         """
         new = LoadedCode(base, size, name, program)
+        if next(self._loaded_in(base, base + size), None) == new:
+            return
         code = next((item for item in self._loaded if item == new), new)
         first = self._loaded.get(code, self._free_slots)
         free_slots = max(self._free_slots, first + self._slots(code))
@@ -626,6 +634,7 @@ class QemuCounters(PluginMemory):
         fits = free_slots <= len(self._parts) and ranges < len(self._ranges)
         if not fits or known + len(code.functions) > len(self._functions):
             self.unknown_code += size
+            self._forget(base, base + size)
             return
         for place, function in enumerate(code.functions, known):
             self._functions[place] = (function.start, function.end)
@@ -636,6 +645,21 @@ class QemuCounters(PluginMemory):
         self._loaded[code] = first
         self._free_slots = free_slots
         self._control["loaded"], self._control["ranges"] = len(self._loaded_names), ranges + 1
+
+    def _loaded_in(self, begin: int, end: int) -> Iterator[LoadedCode]:
+        """Known loaded code in memory from `begin` to `end`, the last first."""
+        return (
+            item for item in reversed(self.image.loaded) if item.base < end and begin < item.base + item.size
+        )
+
+    def _forget(self, begin: int, end: int) -> None:
+        """Forget loaded code that unknown code overwrites; its counts stay."""
+        ranges, functions = self._ranges[len(self.image.code) :], self._functions[len(self.image.functions) :]
+        ranges["size"][(ranges["base"] < end) & (begin < ranges["base"] + ranges["size"])] = 0
+        over = (functions["start"] < end) & (begin < functions["end"])
+        functions["end"][over] = functions["start"][over]
+        for code in [*self._loaded_in(begin, end)]:
+            self.image.loaded.remove(code)
 
     def _slots(self, code: CodeSegment | LoadedCode) -> int:
         return (code.size >> self.image.shift) + 1

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from enum import IntEnum
 from typing import Final, NamedTuple
 
@@ -12,6 +13,7 @@ import numpy.typing as npt
 
 from minrpc.cycles.core import Core, Span
 from minrpc.cycles.instructions import Instruction, decode
+from minrpc.errors import ConfigurationError
 
 _DECIDED: Final = 64
 
@@ -97,6 +99,8 @@ class CycleModel:
         self._nodes = np.zeros(0, np.int64)
         # An edge's cycles that are not its node's: an exception's entry is the handler's.
         self._entries = np.zeros(0, np.int64)
+        # Reasons of edges without cycles, by number: they have 0 in all sums but `total`.
+        self._refused: dict[int, ConfigurationError] = {}
 
     @property
     def edges(self) -> int:
@@ -104,29 +108,38 @@ class CycleModel:
         return len(self._costs)
 
     def learn(self, edges: Sequence[Edge], block: Callable[[int], CodeBlock]) -> None:
-        """Learn more edges. block: the block of a number. Raises ConfigurationError for unknown code."""
+        """Learn more edges, also those whose code has no cycles. block: the block of a number."""
         if not edges:
             return
         costs, places = [], []
         for number, edge in enumerate(edges, self.edges):
-            spans = self._spans(edge, block)
+            try:
+                spans = self._spans(edge, block)
+            except ConfigurationError as error:
+                self._refused[number], spans = error.with_traceback(None), []
             costs.append((sum(span.least for _, span in spans), sum(span.most for _, span in spans)))
             places += [(number, address, span.least) for address, span in spans]
         self._costs = np.concatenate([self._costs, np.array(costs, np.int64)])
-        self._places = np.concatenate([self._places, np.array(places, np.int64)])
+        self._places = np.concatenate([self._places, np.array(places, np.int64).reshape(-1, 3)])
         self._nodes = np.concatenate([self._nodes, np.array([edge.node for edge in edges], np.int64)])
         entries = [self.core.entry.least * (edge.passage is Passage.INTO_EXCEPTION) for edge in edges]
         self._entries = np.concatenate([self._entries, np.array(entries, np.int64)])
 
     def total(self, edges: npt.NDArray[np.int64], times: npt.NDArray[np.int64]) -> Span:
-        """Cycles of edges, by their numbers, of which each was taken `times`."""
+        """Cycles of edges, by their numbers, of which each was taken `times`.
+
+        Raises ConfigurationError if one that was taken has no cycles.
+        """
+        for number, error in self._refused.items():
+            if times[edges == number].any():
+                raise copy(error)
         least, most = (times @ self._costs[edges]).tolist()
         return Span(least, most)
 
     def spread(self, times: npt.NDArray[np.int64]) -> int:
         """The largest excess in cycles over the least, if edge number i was taken `times[i]` times."""
-        least, most = self.total(np.arange(len(times)), times)
-        return most - least
+        least, most = (times @ self._costs).tolist()
+        return int(most - least)
 
     def by_address(self, times: npt.NDArray[np.int64]) -> dict[int, int]:
         """The least cycles by the instruction's address; the way to other code counts for the last
@@ -152,10 +165,9 @@ class CycleModel:
         way = self._passage(edge, last, first)
         if edge.passage is Passage.AFTER_EXCEPTION:
             return [(last.start, way)]
-        spans = [
-            *zip((item.start for item in executed.code), executed.counted, strict=True),
-            (last.start, way),
-        ]
+        # An exception's entry is the handler's.
+        place = (first if edge.passage is Passage.INTO_EXCEPTION else last).start
+        spans = [*zip((item.start for item in executed.code), executed.counted, strict=True), (place, way)]
         return [*spans, *self._waits(executed, entered, way)] if self.core.flash.wait_states else spans
 
     def _passage(self, edge: Edge, last: Instruction, first: Instruction) -> Span:

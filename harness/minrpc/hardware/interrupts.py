@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minrpc.errors import HarnessError, RegisterError
-from minrpc.hardware.loads_stores import instructions
-from minrpc.hardware.trap import Trap, trap_of
+from minrpc.hardware.machine_code import texts_of
+from minrpc.hardware.trap import Trap, require_function, trap_of
 from minrpc.library.c_library import CFunction
-from minrpc.program import CodeRange, Program
 
 _NEVER: Final = 0xFFFFFFFF
 _SHOWN: Final = 12
@@ -26,29 +25,21 @@ _UNKNOWN: Final = -1
 def interrupt(handler: CFunction, *, line: int = -1) -> None:
     """Call `handler`, a function without arguments, as an interrupt: in handler mode, at the lowest priority.
 
-    line: the number of the interrupt's line, which stays connected; by default one that nothing uses.
+    line: the number of the interrupt's line; by default one that nothing uses.
 
-    Raises RegisterError for a target without it, or if the line is in use.
+    Raises RegisterError for a target without it, if the line is in use, if interrupts are off, or while C is
+    in an access or in a handler.
     """
     trap = _trap_for(handler, line)
-    if not trap.call("trap_interrupt"):
-        raise RegisterError(f"{handler.name} did not come: interrupts are off")
+    trap.interrupt_now(handler)
     trap.require_on(handler.name)
 
 
 def _trap_for(handler: CFunction, line: int = -1) -> Trap:
-    if not isinstance(handler, CFunction):
-        raise TypeError(f"an interrupt calls a function of C, not {handler!r}")
-    if handler.function.type.parameters:
-        raise TypeError(f"an interrupt gives no arguments: {handler.prototype}")
+    require_function(handler)
     trap = trap_of(handler.library.session)
-    trap.know(handler.library)
-    if any(text.startswith("mret") for _, text in _texts(handler, [handler.name], trap)):
-        raise RegisterError(
-            f"{handler.name} returns by mret, as an interrupt does that the processor has entered",
-            next_step="leave out its interrupt attribute for this test, by a macro that `defines` sets",
-        )
-    if not trap.call("trap_handle", handler.address, line):
+    trap.require_handler(handler)
+    if not trap.call("trap_connect", line):
         raise RegisterError(f"line {line} of the interrupts is in use, or does not exist")
     return trap
 
@@ -107,7 +98,7 @@ class Interruptions:
                 f"{function.name} is not interrupted: its code is in the firmware, where it can't be changed",
                 next_step="load its C file, with device.load",
             )
-        self._texts = dict(_texts(function, library.compiled.functions, self._trap))
+        self._texts = dict(texts_of(function, library.compiled.functions, self._trap.instruction_set))
         self._base = min(self._texts)
         self._size = max(self._texts) + 4 - self._base
         session = library.session
@@ -181,7 +172,8 @@ class Interruptions:
 
     def _run(self, at: Interruption, arguments: Sequence[object]) -> Any:  # noqa: ANN401
         trap = self._trap
-        trap.call("trap_steps_begin", self._base, self._size, *self._rooms, at.number or _NEVER)
+        handler = self._handler.address
+        trap.call("trap_steps_begin", self._base, self._size, *self._rooms, at.number or _NEVER, handler)
         try:
             result = self._function(*arguments, guards=False)
         except BaseException as error:
@@ -200,7 +192,7 @@ class Interruptions:
             at.came_place = int(steps.came)
             at.came = trap.line(at.came_place)
         else:
-            trap.call("trap_interrupt")
+            trap.interrupt_now(self._handler)
             steps = None
         trap.require_on(self._handler.name, steps)
         return result
@@ -224,25 +216,3 @@ def interruptions(function: CFunction, *, handler: CFunction, line: str = "") ->
 def _changes(names: Sequence[str], before: Sequence[object], after: Sequence[object]) -> str:
     shown = [f"{name} {old} -> {new}" for name, old, new in zip(names, before, after, strict=True)]
     return f"; {', '.join(shown)}" if shown else ""
-
-
-def _texts(function: CFunction, functions: Iterable[str], trap: Trap) -> Iterator[tuple[int, str]]:
-    """The instructions of the named functions of a library that was loaded: address and text; "" for one that
-    is not interrupted."""
-    image = getattr(function.library, "image", None)
-    if image is None:
-        return
-    program, names = Program(function.library.name, image.program), set(functions)
-    for item in program.functions:
-        if item.name in names or program.name_of(item) in names:
-            yield from instructions(item.start, _code(program, item), trap.instruction_set)
-
-
-def _code(program: Program, function: CodeRange) -> bytes:
-    """The function's machine code, without constants behind it."""
-    data = (symbol.value for symbol in program.elf.symbols if symbol.name.startswith("$d"))
-    end = min([function.end, *(start for start in data if function.start < start < function.end)])
-    for address, content in program.contents:
-        if address <= function.start and end <= address + len(content):
-            return content[function.start - address : end - address]
-    return b""

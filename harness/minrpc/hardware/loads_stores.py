@@ -155,12 +155,39 @@ def exclusive_store(code: bytes, start: int, instruction_set: str) -> list[int]:
 
 
 def instructions(start: int, code: bytes, instruction_set: str) -> Iterator[tuple[int, str]]:
-    """Address and text of each instruction; the text is "" behind an exclusive load, up to its store."""
+    """Address and text of each instruction; the text is "" behind an exclusive load, up to its store, and
+    "unknown" for one that the decoder does not know.
+
+    Raises RegisterError for such an instruction of x86-64, whose size is not known.
+    """
     parted = True
-    for item in decoder_of(instruction_set).disasm(code, start):
-        yield item.address, f"{item.mnemonic} {item.op_str}" if parted else ""
-        if item.mnemonic.startswith((*_BEGIN_EXCLUSIVE, *_END_EXCLUSIVE)):
-            parted = item.mnemonic.startswith(_END_EXCLUSIVE)
+    for address, text in _disassembled(start, code, instruction_set):
+        yield address, text if parted else ""
+        if text.startswith((*_BEGIN_EXCLUSIVE, *_END_EXCLUSIVE)):
+            parted = text.startswith(_END_EXCLUSIVE)
+
+
+def _disassembled(start: int, code: bytes, instruction_set: str) -> Iterator[tuple[int, str]]:
+    at = 0
+    while at < len(code):
+        for item in decoder_of(instruction_set).disasm(code[at:], start + at):
+            yield item.address, f"{item.mnemonic} {item.op_str}"
+            at = item.address + item.size - start
+        if at < len(code):
+            yield start + at, "unknown"
+            at += _size_of(code[at:], start + at, instruction_set)
+
+
+def _size_of(code: bytes, pc: int, instruction_set: str) -> int:
+    """The size of an unknown instruction at the start of `code`. Raises RegisterError on x86-64."""
+    if instruction_set == "x86_64":
+        raise RegisterError(
+            f"the instruction at 0x{pc:x} ({code[:8].hex(' ')}) is not known, so its end is unknown",
+            next_step="compile this function without instructions that are this new",
+        )
+    # In the first halfword, Thumb's upper five bits are 0b11101 or more, RISC-V's lower two 0b11.
+    is_long = code[1:2] >= b"\xe8" if instruction_set == "thumb" else code[0] & 3 == 3
+    return 4 if is_long else 2
 
 
 @lru_cache(4096)

@@ -15,6 +15,8 @@ from minrpc.program.c_types import ArrayType, CType, RecordType, flat_fields, si
 
 _SHOWN: Final = 3
 _PLAIN: Final = Effects()
+_OWN: Final = frozenset({"effects", "memory", "name", "offset", "size"})
+"""A register's own attributes: a field of such a name is an item only."""
 
 
 def _number(value: SupportsIndex, bits: int, name: str) -> int:
@@ -55,6 +57,7 @@ class Register:
 
     offset, size: in bytes. memory: of the peripheral, which registers at one address share. Its fields, if
     they are known, are attributes, and items for odd names: `usart.SR.TXE` is a number, and can be set.
+    Fields with the names of its own attributes are items only.
     """
 
     __slots__ = ("_read", "_write", "_written", "effects", "memory", "name", "offset", "size")
@@ -66,10 +69,10 @@ class Register:
         self.offset = offset
         self.size = size
         self.memory = memory
-        self.effects = effects
         self._read: Callable[[], int] | None = None
         self._write: Callable[[int], object] | None = None
         self._written = False
+        self.effects = effects  # The last: by its fields, other names may not be set.
 
     @property
     def value(self) -> int:
@@ -172,11 +175,13 @@ class Register:
         self.value = self.value & ~field.mask | number << field.shift
 
     def __getattr__(self, name: str) -> int:
-        if name.startswith("_"):
+        if name.startswith("_") or name in _OWN:
             raise AttributeError(name)
         return self[name]
 
     def __setattr__(self, name: str, value: Any) -> None:  # noqa: ANN401 - any attribute
+        if name in _OWN and name in getattr(self, "effects", _PLAIN).fields:
+            raise AttributeError(f"{self.name}.{name} is the register's own; its field is [{name!r}]")
         if hasattr(Register, name):
             super().__setattr__(name, value)
         else:
@@ -333,9 +338,9 @@ class Registers:
                 f"{text} has no register there",
                 next_step=f"its registers: {listed(list(self._registers), 12)}",
             )
-        # Registers at one address: the one of this width, then the one with a function.
+        # Registers at one address: the one with a function, then the one of this width.
         nearest = min(
-            allowed, key=lambda at: (at.size != size, at.offset != offset, not at.answers(kind), -at.size)
+            allowed, key=lambda at: (not at.answers(kind), at.size != size, at.offset != offset, -at.size)
         )
         return nearest, 8 * (offset - nearest.offset)
 
@@ -346,17 +351,17 @@ class Registers:
 def registers_of(ctype: CType) -> dict[str, Register]:
     """The registers of a struct by name: members of members as "CH[0].CR". Reserved members are left out.
 
-    A struct of bit-fields is a register with these fields. So is a number beside it in a union. Bit-fields
-    beside other members are a register "bits_0x4", by the offset in their struct.
+    A struct of bit-fields is a register with these fields. A number beside such structs in a union has the
+    fields of all. Bit-fields beside other members are a register "bits_0x4", by the offset in their struct.
     """
     memory = bytearray(size_of(ctype))
     parts = [part for part in _parts(ctype, "", 0) if not is_reserved(part.name)]
-    fields = {(part.offset, part.size): part.fields for part in parts if part.fields}
+    fields: dict[tuple[int, int], dict[str, Field]] = {}
+    for part in parts:
+        fields.setdefault((part.offset, part.size), {}).update(part.fields)
     return {
-        part.name: Register(
-            part.name, part.offset, part.size, memory, Effects(fields.get((part.offset, part.size), {}))
-        )
-        for part in parts
+        name: Register(name, offset, size, memory, Effects(own or fields[offset, size]))
+        for name, offset, size, own in parts
     }
 
 

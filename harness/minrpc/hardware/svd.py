@@ -95,21 +95,25 @@ def _peripheral(device: Element, path: str | Path, which: int | str) -> Register
         hint = f"{near}?" if near else f"it has {listed(known, 12)}"
         raise AttributeError(f"{path} has no peripheral {wanted}; {hint}")
     base, element = known[names[0]]
-    registers = list(_registers(element.get("registers", {}), _Properties().of(device).of(element), "", 0))
+    memory = bytearray()
+    inherited = _Properties().of(device).of(element)
+    registers = list(_registers(element.get("registers", {}), inherited, "", 0, memory))
     size = max((item.offset + item.size for item, _ in registers), default=0)
-    memory = bytearray(size)
+    memory.extend(bytes(size))
     # The first register that can be read tells the first value of all at its address.
     last_first = registers[::-1]
     for item, reset in sorted(last_first, key=lambda pair: pair[0].effects.readable):
-        item.memory = memory
         item.value = reset & ((1 << 8 * item.size) - 1)
     return Registers(names[0], base, {item.name: item for item, _ in registers}, size)
 
 
 def _registers(
-    container: Element, inherited: _Properties, prefix: str, base: int
+    container: Element, inherited: _Properties, prefix: str, base: int, memory: bytearray
 ) -> Iterator[tuple[Register, int]]:
-    """The registers in a peripheral or a cluster, with their values after a reset."""
+    """The registers in a peripheral or a cluster, with their values after a reset.
+
+    memory: the peripheral's, which has no bytes yet.
+    """
     for item in container.get("register", ()):
         if is_reserved(item["name"]):
             continue
@@ -117,18 +121,19 @@ def _registers(
         effects = _effects(item, own)
         for name, step in _copies(item):
             offset = base + item["addressOffset"] + step
-            yield Register(f"{prefix}{name}", offset, own.size // 8, bytearray(), effects), own.reset
+            yield Register(f"{prefix}{name}", offset, own.size // 8, memory, effects), own.reset
     for item in container.get("cluster", ()):
         for name, step in _copies(item):
             start = base + item["addressOffset"] + step
-            yield from _registers(item, inherited.of(item), f"{prefix}{name}.", start)
+            yield from _registers(item, inherited.of(item), f"{prefix}{name}.", start, memory)
 
 
 def _effects(register: Element, own: _Properties) -> Effects:
     full = (1 << own.size) - 1
     parts = [(Field("", 0, own.size), register), *_fields(register)]
     rights = [(field.mask, item.get("access", own.access)) for field, item in parts]
-    reads = by_effect([(item.get("readAction", "modify"), field.mask) for field, item in parts], full)
+    read_action = register.get("readAction", "modify")
+    reads = by_effect([(item.get("readAction", read_action), field.mask) for field, item in parts], full)
     hidden = by_effect(((access, mask) for mask, access in rights), full)
     writes = [
         (_written(item, register, access), mask)

@@ -28,17 +28,26 @@ typedef uint16_t piece;
 
 #define MODELS 16U
 #define PAGES  4U
+#define RAISED 16U
+
+typedef void (*handler)(void);
 
 /* Registers that Python answers: address and size; the last has size 0. */
 uint32_t trap_models[2U * (MODELS + 1U)];
 /* Pages of devices that the firmware itself uses, found as it uses them; 0: free. */
 uint32_t trap_pages[PAGES];
-/* The interrupt's function. */
-void (*trap_handler)(void);
+/* Handlers of interrupts that models have raised, in the order in which they come; 0 behind them.
+ */
+handler trap_raised[RAISED + 1U];
+/* Handlers of an interrupt that comes at once or never, and of a sweep's, which waits if
+ * is_pending. */
+static volatile handler at_once;
+static handler swept;
+static int is_pending;
 /*
- * The interrupt comes in front of number `target` of the instructions that `counted` marks, or
- * before in a wait for interrupts. place: of this instruction; came: of the instruction in front of
- * which it came last. left: the `masks` that a handler has set. entered: handlers that have not
+ * The sweep's interrupt comes in front of number `target` of the instructions that `counted` marks,
+ * or before in a wait for interrupts. place: of this instruction; came: of the instruction in front
+ * of which it came last. left: the `masks` that a handler has set. entered: handlers that have not
  * returned. asleep: true in a wait behind the interrupt, for which there is no other.
  */
 struct {
@@ -63,9 +72,42 @@ struct {
 extern _Bool minrpc_escapable_client(void (*run)(void *context), void *context);
 extern __attribute__((noreturn)) void minrpc_escape_client(void);
 
-/* The processor's: changes code; the interrupt comes. */
+/* The processor's: changes code; interrupts that wait come as soon as they can. */
 static void put_code(piece *place, uint32_t code);
 static void pend(void);
+
+static int is_waiting(void)
+{
+	return is_pending || at_once != 0 || trap_raised[0] != 0;
+}
+
+/* The call has ended: its interrupts come no more. */
+static void forget(void)
+{
+	is_pending = 0;
+	at_once = 0;
+	trap_raised[0] = 0;
+}
+
+/* Takes the next interrupt, which comes in front of the instruction at `pc`; 0 if none waits. */
+static handler next_handler(uintptr_t pc)
+{
+	handler next = at_once != 0 ? at_once : trap_raised[0];
+
+	if (at_once != 0) {
+		at_once = 0;
+	} else {
+		for (uint32_t i = 0U; i < RAISED && trap_raised[i] != 0; i++) {
+			trap_raised[i] = trap_raised[i + 1U];
+		}
+	}
+	if (is_pending && (next == 0 || next == swept)) {
+		is_pending = 0;
+		trap_steps.came = pc;
+		next = swept;
+	}
+	return next;
+}
 
 /* Masks that outlive a handler: bit 0 PRIMASK, bits 8 to 15 BASEPRI. */
 static uint32_t masks(void)
@@ -79,20 +121,19 @@ static uint32_t masks(void)
 	return primask | basepri << 8U;
 }
 
-static void call_handler(void *context)
+static void call_handler(void *function)
 {
-	(void)context;
-	trap_handler();
+	(*(handler *)function)();
 }
 
-/* Calls the interrupt's function. Returns false if Python has ended the call meanwhile. */
-static int handle(void)
+/* Calls an interrupt's function. Returns false if Python has ended the call meanwhile. */
+static int handle(handler function)
 {
 	uint32_t before = masks();
 	int is_back;
 
 	trap_steps.entered++;
-	is_back = minrpc_escapable_client(call_handler, 0);
+	is_back = minrpc_escapable_client(call_handler, &function);
 	trap_steps.entered--;
 	if (is_back) {
 		trap_steps.left |= masks() & ~before;
@@ -200,6 +241,7 @@ static int step(uintptr_t *pc, int is_counted)
 
 		if (is_target || waits != 0U) {
 			trap_steps.place = *pc;
+			is_pending = 1;
 			pend();
 		}
 	}
@@ -209,13 +251,15 @@ static int step(uintptr_t *pc, int is_counted)
 
 /*
  * Begins a sweep of `size` bytes at `base`. code: room for a copy. starts: a bit for each piece,
- * set where an instruction starts that is replaced.
+ * set where an instruction starts that is replaced. function: the interrupt's.
  */
 void trap_steps_begin(uintptr_t base, uintptr_t size, piece *code, const uint8_t *starts,
-		      const uint8_t *counted, uint32_t target)
+		      const uint8_t *counted, uint32_t target, uintptr_t function)
 {
 	piece *place = (piece *)base;
 
+	swept = (handler)function;
+	is_pending = 0;
 	for (uintptr_t i = 0U; i < size / sizeof(piece); i++) {
 		code[i] = place[i];
 		if (is_marked(starts, i)) {
@@ -242,4 +286,23 @@ void trap_steps_end(void)
 		put_code((piece *)trap_steps.base + i, trap_steps.code[i]);
 	}
 	trap_steps.size = 0U;
+}
+
+/*
+ * Calls the function as an interrupt, now. Returns 1; 0 if it did not come, as interrupts are off;
+ * 2 in a handler.
+ */
+uint32_t trap_interrupt(uintptr_t function)
+{
+	uint32_t has_come;
+
+	if (trap_steps.entered != 0U) {
+		return 2U;
+	}
+	trap_steps.left = 0U;
+	at_once = (handler)function;
+	pend();
+	has_come = at_once == 0;
+	at_once = 0;
+	return has_come;
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import resources
+from itertools import takewhile
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -12,10 +13,12 @@ from minrpc.client.conversation import Conversation
 from minrpc.client.session import Session
 from minrpc.errors import RegisterError
 from minrpc.hardware.arm import Arm
+from minrpc.hardware.machine_code import texts_of
 from minrpc.hardware.registers import HandlerOnDevice, Registers
 from minrpc.hardware.riscv import RiscV, RiscV64
 from minrpc.hardware.trap_interface import Core
 from minrpc.hardware.x86 import X86
+from minrpc.library.c_library import CFunction
 from minrpc.library.compiling import Sources, compile_text
 from minrpc.library.faking import require_asking
 from minrpc.library.loading import firmware_of, load
@@ -28,10 +31,14 @@ from minrpc.program.compiler import attributes_of
 _PAGE: Final = 256
 _DEVICES: Final = range(0x40000000, 0x60000000)
 _BITS: Final = range(0x42000000, 0x44000000)
-
+_MODELS: Final = 16  # as MODELS in trap.c
+_WAITING: Final = 16  # as RAISED in trap.c
+# A result of trap_interrupt.
+_BUSY: Final = 2
 
 # Values of Tag_CPU_arch.
 _ARMV6_M: Final = (11, 12)
+_ARMV8_M: Final = (16, 17, 21)
 
 _CORES: Final[Mapping[str, type[Core]]] = {
     "EM_ARM, 32 bits": Arm,
@@ -72,7 +79,10 @@ class Trap:
         self._lines: dict[int, str] = {}
         self._at = 0
         self._answering = False
-        self._handler: HandlerOnDevice | None = None
+        # Interrupts of the answer that is being given, and those that wait for its second question.
+        self._raising: list[HandlerOnDevice] = []
+        self._late: list[HandlerOnDevice] = []
+        self._handlers: dict[int, object] = {}
         self._raised = ""
         facts = program_facts(toolset.elf)
         if facts.machine == "EM_X86_64" and not facts.dynamic:
@@ -81,6 +91,7 @@ class Trap:
         attributes = attributes_of(self._firmware, ".ARM.attributes")
         self._core: Core = core_of(facts.machine, self._pointer, attributes)()
         self.instruction_set = self._core.instruction_set
+        self.has_bits = facts.machine == "EM_ARM" and attributes.get("TAG_CPU_ARCH") not in _ARMV8_M
         self.piece = 1 if self.instruction_set == "x86_64" else 2
         object_file = compile_text(_together(self._core.source), toolset, ("-g", "-std=gnu11"))
         self._library = load(session, Sources.of(object_file))
@@ -91,7 +102,7 @@ class Trap:
         end = max(item.address + item.size for item in code)
         if not self.call("trap_begin", base, end - base):
             raise _cannot(f"{toolset.elf.name}: this core has no way to trap accesses and to go on")
-        if not self.call("trap_handle", 0, -1):
+        if not self.call("trap_connect", -1):
             raise _cannot(f"{toolset.elf.name}: the firmware uses all lines of the interrupts")
 
     def call(self, name: str, *arguments: object) -> Any:  # noqa: ANN401 - a C function's result
@@ -112,7 +123,39 @@ class Trap:
                 "an interrupt behind an access is raised by a function that answers an access",
                 next_step="minrpc.interrupt(handler) raises one between calls",
             )
-        self._handler, self._raised = handler, handler.name
+        self.require_handler(handler)
+        self._raising.append(handler)
+        self._raised = handler.name
+
+    def interrupt_now(self, handler: CFunction) -> None:
+        """The interrupt comes now. Raises RegisterError if it can't."""
+        came = _BUSY if self._answering else self.call("trap_interrupt", handler.address)
+        if came == _BUSY:
+            place = "the answer of an access" if self._answering else "a handler of an interrupt"
+            raise RegisterError(
+                f"{handler.name} can't come: C is in {place}",
+                next_step="in a function that answers an access, call `interrupt` of its peripheral",
+            )
+        if not came:
+            raise RegisterError(f"{handler.name} did not come: interrupts are off")
+
+    def require_handler(self, handler: object) -> None:
+        """Raise TypeError or RegisterError unless an interrupt can call `handler`."""
+        function = require_function(handler)
+        image = getattr(function.library, "image", None)
+        if self._handlers.get(function.address, self) is image:
+            return
+        if function.function.type.parameters:
+            raise TypeError(f"an interrupt gives no arguments: {function.prototype}")
+        self.know(function.library)
+        is_riscv = self.instruction_set.startswith("riscv")
+        texts = texts_of(function, [function.name], self.instruction_set) if is_riscv else ()
+        if any(text.startswith("mret") for _, text in texts):
+            raise RegisterError(
+                f"{function.name} returns by mret, as an interrupt does that the processor has entered",
+                next_step="leave out its interrupt attribute for this test, by a macro that `defines` sets",
+            )
+        self._handlers[function.address] = image
 
     def require_on(self, handler: str, steps: Any = None) -> None:  # noqa: ANN401 - the trap's struct
         """Raise RegisterError if this handler has not returned, or has left interrupts off.
@@ -144,6 +187,11 @@ class Trap:
 
     def add(self, peripheral: Registers, library: Any) -> None:  # noqa: ANN401 - any library
         """Trap the peripheral for the code of `library`. Raises RegisterError, ValueError."""
+        if len(self._peripherals) == _MODELS:
+            raise RegisterError(
+                f"{_MODELS} peripherals are open, which is the most",
+                next_step="close one of them, or open several as one struct",
+            )
         for other in self._peripherals:
             if peripheral.overlaps(other.base, other.size):
                 raise ValueError(f"{peripheral!r} and {other!r} overlap")
@@ -157,17 +205,18 @@ class Trap:
             if page and peripheral.overlaps(page, _PAGE):
                 self._end_if_unused()
                 raise _cannot(f"the firmware itself uses a device in {peripheral!r}")
+        self._tell(peripheral)
         peripheral.trap = self
         self._peripherals.append(peripheral)
-        self._tell()
 
     def know(self, library: Any) -> None:  # noqa: ANN401 - any library
-        """Remember the lines of a library's code."""
+        """Remember the lines of a library's code, in place of code that it overwrites."""
         image = getattr(library, "image", None)
-        if image is not None and all(place.start != image.base for place, _ in self._programs):
+        if image is not None and all(item.elf.content is not image.program for _, item in self._programs):
             self._lines.clear()
-            place = range(image.base, image.base + image.size)
-            self._programs.append((place, Program(library.name, image.program)))
+            begin, end = image.base, image.base + image.size
+            kept = [known for known in self._programs if known[0].stop <= begin or end <= known[0].start]
+            self._programs = [*kept, (range(begin, end), Program(library.name, image.program))]
 
     def remove(self, peripheral: Registers) -> None:
         """Answer for this peripheral no more; the last one ends the trap.
@@ -186,9 +235,10 @@ class Trap:
         if not self._peripherals:
             self.call("trap_allow")
 
-    def _tell(self) -> None:
-        places = [number for item in self._peripherals for number in (item.base, item.size)]
-        self._library.variables["trap_models"].write([*places, *[0] * (34 - len(places))])
+    def _tell(self, *more: Registers) -> None:
+        """The device traps the peripherals, and these."""
+        places = [number for item in (*self._peripherals, *more) for number in (item.base, item.size)]
+        self._library.variables["trap_models"].write([*places, *[0] * (2 * _MODELS + 2 - len(places))])
 
     @property
     def pages(self) -> Sequence[int]:
@@ -197,18 +247,30 @@ class Trap:
 
     def respond(self, conversation: Conversation, words: memoryview) -> int:
         """Answer one access; see `FunctionOnHost`."""
-        outer, self._answering = self._answering, True
+        outer = self._answering, self._raising
+        self._answering, self._raising, self._late = True, self._late, []
         try:
             answer = self._core.answer(self, conversation, words)
+            raised = self._raising
         finally:
-            self._answering = outer
-        if self._handler is None or not answer.complete:
-            return answer.number
-        conversation.write(
-            self.address("trap_handler"), self._handler.address.to_bytes(self._pointer, "little")
-        )
-        self._handler = None
-        return answer.number | 1 << 48
+            self._answering, self._raising = outer
+        if not answer.complete:
+            self._late = raised
+        elif raised:
+            self._add(conversation, raised)
+        return answer.number
+
+    def _add(self, conversation: Conversation, raised: Sequence[HandlerOnDevice]) -> None:
+        """The interrupts wait on the device; one that waits already comes once."""
+        place, size = self.address("trap_raised"), self._pointer
+        content = conversation.read(place, _WAITING * size)
+        numbers = (int.from_bytes(content[at : at + size], "little") for at in range(0, len(content), size))
+        waiting = list(takewhile(bool, numbers))
+        added = dict.fromkeys(item.address for item in raised if item.address not in waiting)
+        if len(waiting) + len(added) > _WAITING:
+            raise RegisterError(f"more than {_WAITING} interrupts wait for the end of a handler or of a mask")
+        data = b"".join(address.to_bytes(size, "little") for address in added)
+        conversation.write(place + len(waiting) * size, data + bytes(size))
 
     def asked_at(self, words: memoryview) -> int:
         """See `FunctionOnHost`: the last access."""
@@ -223,7 +285,7 @@ class Trap:
         self._at = pc
         known = self._lines.get(pc)
         if known is None:
-            program = next((item for place, item in reversed(self._programs) if pc in place), self._firmware)
+            program = next((item for place, item in self._programs if pc in place), self._firmware)
             line = program.line_at(pc)
             known = f"{line.file.rpartition('/')[2]}:{line.number}" if line is not None else ""
             self._lines[pc] = known
@@ -231,20 +293,25 @@ class Trap:
 
     def load(self, address: int, size: int, line: str) -> int:
         """C reads `size` bytes at `address`. Raises RegisterError if no model covers it."""
-        if address in _BITS:
+        if self._is_bit(address):
             word, bit = _bit(address)
             return self.find(word, line).load(word, 4, line) >> bit & 1
         return self.find(address, line).load(address, size, line)
 
     def store(self, address: int, size: int, value: int, line: str) -> None:
         """C writes `size` bytes at `address`. Raises as `load` does."""
-        if address in _BITS:
+        if self._is_bit(address):
             word, bit = _bit(address)
             peripheral = self.find(word, line)
             others = peripheral.load(word, 4, line) & ~(1 << bit)
             peripheral.store(word, 4, others | (value & 1) << bit, line)
         else:
             self.find(address, line).store(address, size, value, line)
+
+    def _is_bit(self, address: int) -> bool:
+        """True for the address of a single bit, if no peripheral is there."""
+        is_register = any(item.overlaps(address, 1) for item in self._peripherals)
+        return self.has_bits and address in _BITS and not is_register
 
     def content(self, address: int, size: int) -> bytes | None:
         """See `MemoryOnHost`: of registers, without an access, as while Python answers C makes none."""
@@ -274,6 +341,13 @@ class Trap:
             if item.overlaps(address, 1):
                 return item
         raise RegisterError(f"C accesses 0x{address:x}, {line or 'in an unknown line'}: no model covers it")
+
+
+def require_function(handler: object) -> CFunction:
+    """The handler of an interrupt. Raises TypeError if it is no function of C."""
+    if not isinstance(handler, CFunction):
+        raise TypeError(f"an interrupt calls a function of C, not {handler!r}")
+    return handler
 
 
 def _bit(address: int) -> tuple[int, int]:

@@ -70,7 +70,8 @@ static struct state states[2];
 static uint8_t stack[STACK_BYTES] __attribute__((aligned(8)));
 /* The main stack's pointer when such an interrupt began. */
 static uint32_t outer_stack;
-static uint32_t trap_line = ~0U;
+/* The line of the interrupts, and a bit for each line that this file has enabled. */
+static uint32_t trap_line = ~0U, own_lines[16];
 static uint32_t vectors[2U * VECTORS];
 
 /* The vectors that a firmware without an operating system puts back after each call. */
@@ -92,8 +93,8 @@ static uint32_t taken, kept_base[32], kept_size[32];
  * them again. The register that pends it, its bit, and the kernel's handler, which runs first.
  */
 __attribute__((used)) static uint32_t switches[3];
-/* The line's interrupt calls the handler, too, but not while Python answers. */
-static int is_pending, is_asking;
+/* The line's interrupt calls the handlers, too, but not while Python answers. */
+static int is_asking;
 
 void trap_resume(void);
 void trap_allow(void);
@@ -117,15 +118,13 @@ static void put_code(piece *place, uint32_t code)
 
 static void pend(void)
 {
-	is_pending = 1;
 	NVIC_PENDING(trap_line / 32U) = 1U << trap_line % 32U;
 	barrier();
 }
 
-/* The call has ended: its interrupt comes no more. */
 static void unpend(void)
 {
-	is_pending = 0;
+	forget();
 	NVIC_DONE(trap_line / 32U) = 1U << trap_line % 32U;
 	barrier();
 }
@@ -359,7 +358,7 @@ static __attribute__((noreturn)) void leave_interrupt(void)
 }
 
 /*
- * The answer has a value, its register, the instruction's size, and whether the interrupt comes.
+ * The answer has a value, its register, and the instruction's size.
  * Python writes further registers into the state.
  */
 static void ask(void *context)
@@ -377,9 +376,6 @@ static void ask(void *context)
 	}
 	state->pc += (uint32_t)(answer.i >> 40 & 0xff);
 	state->xpsr = after_it(state->xpsr);
-	if ((answer.i >> 48 & 1) != 0) {
-		pend();
-	}
 }
 
 /* Another access may come while Python answers this one. */
@@ -403,7 +399,7 @@ __attribute__((used)) static void trap_ask(struct state *current)
 	__asm__ volatile("cpsid i" ::: "memory");
 	*current = state;
 	is_asking = outer;
-	if (is_pending) {
+	if (is_waiting()) {
 		pend();
 	}
 	set_regions(); /* The thread may have waited, and goes on with interrupts off. */
@@ -447,14 +443,11 @@ __attribute__((used)) static void run_handler(void)
 	const struct frame *frame;
 
 	set_regions();
-	if (!is_pending || is_asking) {
-		return;
-	}
-	is_pending = 0;
 	__asm__ volatile("mrs %0, psp" : "=r"(frame));
-	trap_steps.came = frame->pc;
-	if (!handle()) {
-		leave_interrupt();
+	while (!is_asking && is_waiting()) {
+		if (!handle(next_handler(frame->pc))) {
+			leave_interrupt();
+		}
 	}
 }
 
@@ -566,25 +559,24 @@ void trap_allow(void)
 	barrier();
 }
 
-/*
- * Takes a line for the function at `handler`: `line`, or if it is negative one that nothing uses.
- * Returns false if there is none.
+/* Takes a line for interrupts: `line`, or if it is negative one that nothing uses. Returns false
+ * without one.
  */
-int trap_handle(uint32_t handler, int line)
+int trap_connect(int line)
 {
 	uint32_t *table = (uint32_t *)SCB_VTOR;
 	int last = 32 * (int)(NVIC_LINES + 1U) - 1;
 
 	for (int at = line < 0 ? last : line; at >= 0 && at <= last; at--) {
-		if ((NVIC_ENABLED((uint32_t)at / 32U) >> at % 32 & 1U) == 0U ||
-		    trap_line == (uint32_t)at) {
+		if (((NVIC_ENABLED((uint32_t)at / 32U) & ~own_lines[at / 32]) >> at % 32 & 1U) ==
+		    0U) {
+			own_lines[at / 32] |= 1U << at % 32;
 			trap_line = (uint32_t)at;
 			__asm__ volatile("cpsid i" ::: "memory");
 			switches[0] = (uint32_t)&NVIC_PENDING(trap_line / 32U);
 			switches[1] = 1U << trap_line % 32U;
 			table[14] = (uint32_t)switch_entry;
 			__asm__ volatile("cpsie i" ::: "memory");
-			trap_handler = (void (*)(void))handler;
 			table[16 + at] = (uint32_t)interrupt_entry;
 			NVIC_PRIORITY(trap_line) = LOWEST;
 			NVIC_ENABLED(trap_line / 32U) = 1U << at % 32;
@@ -598,15 +590,6 @@ int trap_handle(uint32_t handler, int line)
 	return 0;
 }
 
-/* Calls the handler as an interrupt, now. Returns false if it did not come: interrupts are off. */
-int trap_interrupt(void)
-{
-	trap_steps.came = 0U;
-	trap_steps.left = 0U;
-	pend();
-	return trap_steps.came != 0U;
-}
-
 /* The runtime calls this before it frees the code. */
 void minrpc_unload(void)
 {
@@ -614,8 +597,8 @@ void minrpc_unload(void)
 		return;
 	}
 	trap_allow();
-	if (trap_line != ~0U) {
-		NVIC_OFF(trap_line / 32U) = 1U << trap_line % 32U;
+	for (uint32_t i = 0U; i <= NVIC_LINES; i++) {
+		NVIC_OFF(i) = own_lines[i];
 	}
 	trap_steps_end();
 	if (&minrpc_vectors) {

@@ -44,15 +44,10 @@ __attribute__((used)) static struct state *trap_state = states;
 __attribute__((used)) static uintptr_t trap_before;
 /* The vectors that a firmware without an operating system puts back after each call. */
 extern uintptr_t minrpc_vectors __attribute__((weak));
-static int is_pending, in_handler;
+static int in_handler;
 
 void trap_resume(void)
 {
-}
-
-static void pend(void)
-{
-	is_pending = 1;
 }
 
 static void put_code(piece *place, uint32_t code)
@@ -73,7 +68,6 @@ static void ask(void *context)
 	answer = minrpc_asked(&question, sizeof(question), 0);
 	state->x[answer.i >> 32 & 31] = (uintptr_t)(int)answer.i; /* with its sign */
 	state->pc += (uint32_t)(answer.i >> 40 & 0xff);
-	is_pending |= (answer.i >> 48 & 1) != 0;
 }
 
 /* Keeps the state of the program while `run` may be interrupted and may trap. */
@@ -100,7 +94,7 @@ static __attribute__((noreturn)) void end_call(void)
 	(void)end_breaks(0U);
 	trap_state = states;
 	in_handler = 0;
-	is_pending = 0;
+	forget();
 	minrpc_escape_client();
 }
 
@@ -118,19 +112,26 @@ static void ask_python(struct state *state)
 
 static void run_handler(struct state *state)
 {
-	(void)state;
-	if (!handle()) {
+	if (!handle(next_handler(state->pc))) {
 		end_call();
+	}
+}
+
+/* Only an interrupt that comes at once is called here: others wait for the trap's end. */
+static void pend(void)
+{
+	if (at_once != 0 && (READ(mstatus) & INTERRUPTS) != 0U) {
+		in_handler = 1;
+		run_handler(states);
+		in_handler = 0;
 	}
 }
 
 /* The interrupt comes, unless interrupts are off, or its handler runs: then it comes later. */
 static void take_interrupt(struct state *state)
 {
-	while (is_pending && !in_handler && (state->status & BEFORE) != 0U) {
-		is_pending = 0;
+	while (is_waiting() && !in_handler && (state->status & BEFORE) != 0U) {
 		in_handler = 1;
-		trap_steps.came = state->pc;
 		outside(state, run_handler);
 		in_handler = 0;
 	}
@@ -180,7 +181,7 @@ __attribute__((used)) static uintptr_t trap_take(struct state *state)
 
 	arm(0);
 	handler = take(state);
-	arm(is_pending && !in_handler && trap_steps.size == 0U);
+	arm(is_waiting() && !in_handler && trap_steps.size == 0U);
 	return handler;
 }
 
@@ -332,19 +333,9 @@ void trap_allow(void)
 {
 }
 
-int trap_handle(uintptr_t handler, int line)
+int trap_connect(int line)
 {
 	(void)line;
-	trap_handler = (void (*)(void))handler;
-	return 1;
-}
-
-int trap_interrupt(void)
-{
-	trap_steps.left = 0U;
-	in_handler = 1;
-	run_handler(0);
-	in_handler = 0;
 	return 1;
 }
 

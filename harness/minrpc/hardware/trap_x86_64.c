@@ -32,15 +32,10 @@ static struct sigaction before_fault, before_step;
 /* The access whose instruction runs now; 0: none. */
 static uintptr_t accessed;
 static long answered;
-static int is_pending, in_handler;
+static int in_handler;
 
 void trap_resume(void)
 {
-}
-
-static void pend(void)
-{
-	is_pending = 1;
 }
 
 static void *page_of(uintptr_t address)
@@ -61,7 +56,7 @@ static void ask(void *context)
 
 static __attribute__((noreturn)) void end_call(void)
 {
-	is_pending = 0;
+	forget();
 	in_handler = 0;
 	minrpc_escape_client();
 }
@@ -74,17 +69,14 @@ static void ask_about(struct question *question)
 	if (!minrpc_escapable_client(ask, question)) {
 		end_call();
 	}
-	is_pending |= (answered & 1L << 48) != 0;
 }
 
 /* An interrupt that comes while its handler runs comes behind it, as on a core. */
 static void take_interrupt(uintptr_t pc)
 {
-	while (is_pending && !in_handler) {
-		is_pending = 0;
+	while (is_waiting() && !in_handler) {
 		in_handler = 1;
-		trap_steps.came = pc;
-		if (!handle()) {
+		if (!handle(next_handler(pc))) {
 			end_call();
 		}
 		in_handler = 0;
@@ -129,11 +121,12 @@ static void after_access(uintptr_t pc, int is_equal)
 	take_interrupt(pc);
 }
 
-int trap_interrupt(void)
+/* Only an interrupt that comes at once is called here: others wait for the signal's end. */
+static void pend(void)
 {
-	pend();
-	take_interrupt(0U);
-	return 1;
+	if (at_once != 0) {
+		take_interrupt(0U);
+	}
 }
 
 static void on_step(int signal, siginfo_t *info, void *context)
@@ -177,10 +170,9 @@ void trap_allow(void)
 {
 }
 
-int trap_handle(uintptr_t handler, int line)
+int trap_connect(int line)
 {
 	(void)line;
-	trap_handler = (void (*)(void))handler;
 	return 1;
 }
 

@@ -14,8 +14,19 @@ from minrpc.hardware.trap_interface import Answer, Bus
 _QUESTION: Final = struct.Struct("<4Q16s")
 _WRITES: Final = 1
 _WRITES_IF_EQUAL: Final = 2
-# Accesses that capstone tells wrongly: reads and writes of the first operand.
-_READS_AND_WRITES: Final = {"ror": (True, True), "movnti": (False, True), "movq": (False, True)}
+# Accesses that capstone tells wrongly, by the name without the "v" of AVX: reads and writes of the first
+# operand. So are those of all `set` instructions.
+_WRITTEN: Final = (
+    *("fst", "fstp", "fist", "fistp", "fisttp", "fnstcw", "stmxcsr", "cvtps2ph", "extractps"),
+    *("movd", "movq", "movss", "movsd", "movhps", "movlps", "movhpd", "movlpd"),
+    *("movnti", "movntq", "movntss", "movntsd", "pextrb", "pextrw", "pextrd", "pextrq"),
+    *("kmovb", "kmovw", "kmovd", "kmovq"),
+)
+_READS_AND_WRITES: Final = {
+    "test": (True, False),
+    **dict.fromkeys(("rol", "ror", "rcl", "rcr"), (True, True)),
+    **dict.fromkeys(_WRITTEN, (False, True)),
+}
 
 
 class _Access(NamedTuple):
@@ -57,7 +68,10 @@ class X86:
 
 @lru_cache(4096)
 def _decode(code: bytes, pc: int) -> _Access:
-    """The access of the instruction at the start of `code`. Raises RegisterError for more than 8 bytes."""
+    """The access of the instruction at the start of `code`.
+
+    Raises RegisterError for more than 8 bytes, and if it is not known whether it reads or writes.
+    """
     import capstone
 
     insn = next(iter(decoder_of("x86_64").disasm(code, pc, 1)), None)
@@ -65,8 +79,11 @@ def _decode(code: bytes, pc: int) -> _Access:
     if len(memory) != 1 or insn is None or memory[0].size > 8 or insn.prefix[0] in (0xF2, 0xF3):
         raise undecoded(code, pc, insn)
     size, access, name = memory[0].size, memory[0].access, insn.mnemonic.removeprefix("lock ")
-    if name in _READS_AND_WRITES and memory[0] is insn.operands[0]:
-        return _Access(size, *_READS_AND_WRITES[name])
+    known = (False, True) if name.startswith("set") else _READS_AND_WRITES.get(name.removeprefix("v"))
+    if known and memory[0] is insn.operands[0]:
+        return _Access(size, *known)
     if name.startswith("cmpxchg"):
         return _Access(size, reads=True, writes=False, if_equal=True)
+    if not access:
+        raise undecoded(code, pc, insn)
     return _Access(size, bool(access & capstone.CS_AC_READ), bool(access & capstone.CS_AC_WRITE))

@@ -51,6 +51,7 @@ from minrpc.program.merging import UNTYPED, merged
 from minrpc.program.objects import elves_of, elves_of_library, read_object
 from minrpc.program.packing import SECTION, ask_alignments, ask_arguments
 from minrpc.targets.flags import flags_at
+from minrpc.targets.project import define_text
 
 _COMPILE_S: Final = 10 * 60.0
 _C: Final = (".c",)
@@ -127,7 +128,7 @@ class Sources:
                 "there is nothing to load: no source was given", next_step="name a C file"
             )
         named = (
-            [f"{key}={value}" for key, value in defines.items()]
+            [define_text(*item) for item in defines.items()]
             if isinstance(defines, Mapping)
             else [word.removeprefix("-D") for word in words_of(defines)]
         )

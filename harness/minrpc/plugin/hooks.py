@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
@@ -60,7 +61,7 @@ def pytest_load_initial_conftests(
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    text = "call_timeout(seconds): limit for each call of the test's `device`, of time that it could use"
+    text = "call_timeout(seconds): limit for each call of the test's devices, of time that they could use"
     config.addinivalue_line("markers", text)
     if config.getoption("--twister-harness", None):
         from minrpc.plugin.twister import ReportForTwister
@@ -69,7 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if not workers.is_worker(config):
         option_names.refuse_values_as_paths(config)
     coverage = option_names.option_of(config, "coverage")
-    if coverage and not workers.is_worker(config):
+    if coverage and not workers.is_worker(config) and not config.getoption("collectonly"):
         start_coverage(Path(coverage))
     page = option_names.option_of(config, "report")
     if page and not workers.is_worker(config):
@@ -153,7 +154,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     note_quarantine(run.selection, run.tally)
     tell_junit(session.config, run.tally)
     page = option_names.option_of(session.config, "report")
-    if page:
+    if page and not session.config.getoption("collectonly"):
         from minrpc.errors import ConfigurationError
         from minrpc.plugin.run_page import write_page
 
@@ -188,8 +189,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(f"minrpc: {option_names.option_of(config, 'coverage')} {text}", red=True)
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Notes that the test needs a device, unless a mark has skipped it: pytest tries the marks first."""
     if _PARAMETER in getattr(item, "fixturenames", ()):
         _run(item.config).tally.wanted.add(item.nodeid)
 
@@ -286,6 +287,21 @@ def running_device(
         shared.check()
 
 
+def _limit_calls(device: Device, test: pytest.Item) -> None:
+    """Applies the test's mark `call_timeout`. Raises UsageError for a mark that is no limit."""
+    mark = test.get_closest_marker("call_timeout")
+    if mark is not None:
+        try:
+            device.call_timeout_s = _seconds(*mark.args, **mark.kwargs)
+        except (TypeError, ValueError) as error:
+            text = "call_timeout takes a number of seconds above 0, e.g. @pytest.mark.call_timeout(5)"
+            raise pytest.UsageError(text) from error
+
+
+def _seconds(seconds: float) -> float:
+    return float(seconds)
+
+
 @pytest.fixture
 def device(
     request: pytest.FixtureRequest, running_device: RunningDevice, minrpc_shared: SharedDevice
@@ -298,9 +314,7 @@ def device(
     """
     clocks = _run(request.config).tally.clocks
     with minrpc_shared.open() as opened:
-        limit = request.node.get_closest_marker("call_timeout")
-        if limit is not None:
-            opened.call_timeout_s = float(*limit.args)
+        _limit_calls(opened, request.node)
         if minrpc_shared.name not in clocks:
             clocks[minrpc_shared.name] = opened.clock()
         if option_names.option_of(request.config, "report"):
@@ -334,12 +348,14 @@ def devices(request: pytest.FixtureRequest) -> Iterator[Callable[..., Sequence[D
         for target in targets:
             used.append(run.shared_device(target))
             opened.append(used[-1].open(from_boot=True))
+            _limit_calls(opened[-1], request.node)
         run.has_device(request.node)
         return opened
 
     yield open_all
-    for shared in reversed(used):
-        shared.close()
+    with ExitStack() as stack:
+        for shared in used:
+            stack.callback(shared.close)
 
 
 @pytest.fixture
@@ -406,6 +422,7 @@ def record_timing(
             from minrpc.plugin.run_page import note_measurement
 
             shared = request.getfixturevalue("minrpc_shared")
-            note_measurement(_run(request.config).tally, name, shared.name, shared.firmware, timing)
+            tally, test = _run(request.config).tally, request.node.nodeid
+            note_measurement(tally, test, name, shared.name, shared.firmware, timing)
 
     return record

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,7 +38,9 @@ def check_page(file: Path) -> None:
 
 
 def note_phase(tally: Tally, report: pytest.TestReport, call: pytest.CallInfo[None], platform: str) -> None:
-    """Notes the outcome of a test's set-up, call or teardown."""
+    """Notes the outcome of a test's set-up, call or teardown. Only the last try of a test counts."""
+    if report.when == "setup":
+        tally.tests.pop(report.nodeid, None)
     kept = tally.tests.setdefault(report.nodeid, {"outcome": "passed", "took_s": 0.0, "text": ""})
     kept["platform"] = platform or kept.get("platform", "")
     kept["took_s"] += report.duration
@@ -79,11 +82,11 @@ def note_library(tally: Tally, platform: str, library: CLibrary) -> None:
 
 
 def note_measurement(
-    tally: Tally, name: str, platform: str, firmware: Firmware | None, measurement: Measurement
+    tally: Tally, test: str, name: str, platform: str, firmware: Firmware | None, measurement: Measurement
 ) -> None:
-    """Notes a test's measurement; `name` is the test's name for it."""
+    """Notes the measurement of `test`, by its id; `name` is the test's name for it."""
     record = timing_record(measurement, platform, firmware)
-    tally.records.append({**record.to_json(), "function": name})
+    tally.records.append({**record.to_json(), "function": name, "test": test})
 
 
 def write_page(file: Path, tally: Tally) -> None:
@@ -91,7 +94,7 @@ def write_page(file: Path, tally: Tally) -> None:
     run = RunRecord(
         title="Tests",
         about=about_here(),
-        records=[TimingRecord.from_json(record) for record in tally.records],
+        records=_told_apart(tally.records),
         platforms=[
             _part(name, firmware, tally.libraries.get(name, {}))
             for name, firmware in sorted(tally.firmwares.items())
@@ -99,6 +102,29 @@ def write_page(file: Path, tally: Tally) -> None:
         tests=[Tested(test=name, **test) for name, test in sorted(tally.tests.items())],
     )
     pages.write_page(file, run)
+
+
+def _told_apart(noted: Sequence[Mapping[str, Any]]) -> list[TimingRecord]:
+    """The noted measurements; a call that several tests measured has the test's name after the function's."""
+    records = [(TimingRecord.from_json(each), str(each["test"])) for each in noted]
+    tests: dict[tuple[str, str], set[str]] = {}
+    for record, test in records:
+        tests.setdefault(record.key, set()).add(test)
+    return [_of_test(record, test, tests[record.key]) for record, test in records]
+
+
+def _of_test(record: TimingRecord, test: str, tests: set[str]) -> TimingRecord:
+    if len(tests) == 1:
+        return record
+    shown = _name(test) if len({_name(each) for each in tests}) == len(tests) else test
+    measurement = replace(record.measurement, name=f"{record.measurement.name} [{shown}]")
+    return replace(record, measurement=measurement)
+
+
+def _name(test: str) -> str:
+    """The test's id without its file: "test_x[-O2]"."""
+    function, bracket, parameters = test.partition("[")
+    return function.rpartition("::")[2] + bracket + parameters
 
 
 def _part(name: str, noted: Mapping[str, Any], loaded: Mapping[str, Mapping[str, int]]) -> PlatformPart:

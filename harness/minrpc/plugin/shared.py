@@ -138,9 +138,11 @@ class SharedDevice:
 
     def close(self) -> None:
         """Stop the running device, and free its board."""
-        self.discard()
-        if self._pool is not None:
-            self._pool.release()
+        try:
+            self.discard()
+        finally:
+            if self._pool is not None:
+                self._pool.release()
 
     def check(self) -> None:
         """Raise EmulatorExitedError when the device has died unnoticed. The next test gets a new device."""
@@ -159,8 +161,10 @@ class SharedDevice:
         self._answered, self._spoiled = False, True
         running, self._running, self._device = self._running, None, None
         if running is not None:
-            self._add_coverage(running)
-            running.stop()
+            try:
+                self._add_coverage(running)
+            finally:
+                running.stop()
 
     def properties(self) -> dict[str, object]:
         """Properties for the JUnit report: platform, clock, boot time in seconds, sizes in bytes."""

@@ -18,8 +18,8 @@ _LEAST: Final = 0.15
 _WIDE: Final = 900.0
 
 
-def flame(label: str, tree: CallTree) -> str:
-    """A flame graph: a box's width is the instructions of a function and its callees; callers lie above."""
+def flame(label: str, tree: CallTree, unit: str) -> str:
+    """A flame graph: a box's width is the count of a function and its callees, in `unit`; callers above."""
     total = tree.total
     boxes = [
         (name, level, 100 * left / total, 100 * size / total, size)
@@ -29,7 +29,7 @@ def flame(label: str, tree: CallTree) -> str:
     drawn = [
         _box(
             name,
-            f"{name}: {size:,} instructions ({size / total:.1%})",
+            f"{name}: {size:,} {unit} ({size / total:.1%})",
             f"left:{left:.2f}%;width:{width:.2f}%;top:{level * _ROW}px;height:{_ROW - 1}px",
             warm(name),
         )

@@ -155,7 +155,7 @@ def _counters(differences: Differences) -> Table:
         [
             change.call.removesuffix("()"),
             change.platform,
-            counter_title(counter.name),
+            counter_title(counter.name, change.head.counters if change.head else ()),
             count(counter.base),
             count(counter.head),
             counter_text(counter),

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from minrpc.publish.run_record import RunRecord
-from minrpc.timing.record import TimingRecord
+from minrpc.timing.record import TimingRecord, newest_firmwares
 
 _KEPT: Final = ("instructions", "loads", "stores", "cache_misses", "stack_bytes")
 
@@ -32,14 +32,11 @@ class Figure(NamedTuple):
 
 def figures(run: RunRecord) -> Iterator[Figure]:
     """The figures: time and counters of each record; sizes of each firmware, once."""
-    seen = set()
     for record in run.records:
         yield from _of(record)
-        firmware = record.firmware
-        if firmware is not None and record.platform not in seen:
-            seen.add(record.platform)
-            yield Figure(record.platform, "flash", "bytes", firmware.flash)
-            yield Figure(record.platform, "ram", "bytes", firmware.ram)
+    for platform, firmware in newest_firmwares(run.records).items():
+        yield Figure(platform, "flash", "bytes", firmware.flash)
+        yield Figure(platform, "ram", "bytes", firmware.ram)
 
 
 def _of(record: TimingRecord) -> Iterator[Figure]:

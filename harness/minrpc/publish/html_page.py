@@ -118,7 +118,7 @@ def _profile(profile: CallProfile) -> str:
     functions, *lines = tables.profile_tables(profile)
     tree = tables.own_tree(profile)
     few, rest = tables.split(functions, _FUNCTIONS)
-    drawn = flame(f"{profile.call}: {tree.total:,} {profile.unit_title}", tree)
+    drawn = flame(f"{profile.call}: {tree.total:,} {profile.unit_title}", tree, profile.unit_title)
     more = [*([rest] if rest.rows else []), *lines]
     return drawn + _table(few) + "".join(map(_folded, more))
 

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from minrpc.targets.limits import Limit
 from minrpc.timing import Measurement
 from minrpc.timing.compare import counter_tolerance, timer_share
-from minrpc.timing.record import TimingRecord
+from minrpc.timing.record import TimingRecord, newest, newest_firmwares
 from minrpc.timing.units import count, percent, quantity
+
+_TIMES: Final = ("time", "ticks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +79,14 @@ class _Bases:
     """The values of `base` that a record's limits are compared with."""
 
     def __init__(self, base: Sequence[TimingRecord]) -> None:
-        self._calls = {record.key: record for record in base}
-        self._sizes = {record.platform: record for record in base if record.firmware is not None}
+        self._calls = newest(base, lambda record: record.key)
+        self._firmwares = newest_firmwares(base)
 
     def of(self, limit: Limit, record: TimingRecord) -> TimingRecord | None:
-        return self._calls.get(record.key) if limit.function else self._sizes.get(record.platform)
+        if limit.function:
+            return self._calls.get(record.key)
+        firmware = self._firmwares.get(record.platform)
+        return replace(record, firmware=firmware) if firmware else None
 
 
 def _judged(
@@ -88,14 +94,16 @@ def _judged(
 ) -> Iterator[tuple[str, float | None, float]]:
     if limit.platform not in ("", record.platform):
         return
-    if limit.function and limit.function != record.measurement.name:
+    name = record.measurement.name
+    if limit.function and limit.function not in (name, name.partition(" [")[0]):  # "scale [test_x[-O2]]"
         return
     new = _value(limit, record)
     if new is None:
         return
     old = None
     if base is not None:
-        old, new = _comparable_values(limit, base, record)
+        old, comparable = _comparable_values(limit, base, record)
+        new = new if limit.kind == "most" else comparable
     yield (f"{record.call} on {record.platform}" if limit.function else record.platform), old, new
 
 
@@ -135,9 +143,11 @@ def _comparable_values(limit: Limit, base: TimingRecord, head: TimingRecord) -> 
     counted = [limit.what in value.counters for value in (before, after)]
     if limit.what == "cycles" and (counted[0] != counted[1] or before.estimate != after.estimate):
         return None, new  # Cycles of two cores, or of a core and of the device's clock, do not compare.
+    if before.subtracted != after.subtracted or (limit.what in _TIMES and before.clock != after.clock):
+        return None, new  # `compare` calls these "not comparable".
     if limit.what == "instructions" and counted[0] != counted[1]:
         old, new = _instructions_from_time(before), _instructions_from_time(after) or 0.0
-    if limit.what in ("time", "ticks") and not counted[1]:
+    if limit.what in _TIMES and not counted[1]:
         share = timer_share(before, after)
         share = after.clock.seconds(share) if limit.what == "time" else share
     else:

@@ -3,13 +3,13 @@
 // A click on a box or a dot of a picture says below it what it is.
 "use strict";
 
-// "1,234.5", "36.4 µs", "12.3%": by value; all else as text.
+// "1,234.5", "36.4 µs", "12.3%": by value; in a column of numbers any text after the number, too; all else as text.
 const prefixes = { p: 1e-12, n: 1e-9, "µ": 1e-6, m: 1e-3, k: 1e3, M: 1e6, G: 1e9 };
 
 function value(cell) {
   const text = cell.textContent.trim();
-  const found = /^([+-]?[\d,]+(?:\.\d+)?(?:e[+-]?\d+)?)\s*([pnµmkMG]?)(s|Hz|%|)$/.exec(text);
-  if (!found) {
+  const found = /^([+-]?[\d,]+(?:\.\d+)?(?:e[+-]?\d+)?)(?:\s*([pnµmkMG]?)(?:s|Hz|%)(?!\w))?/.exec(text);
+  if (!found || (found[0] !== text && !cell.classList.contains("number"))) {
     return text === "" ? null : text;
   }
   return parseFloat(found[1].replaceAll(",", "")) * (prefixes[found[2]] || 1);

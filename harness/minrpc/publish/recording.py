@@ -35,7 +35,7 @@ from minrpc.sizes import program_sizes
 from minrpc.targets import Target
 from minrpc.timing import MeasuredCode, Measurement, samples_needed
 from minrpc.timing.record import TimingRecord
-from minrpc.timing.units import percent
+from minrpc.timing.text import median_text
 
 # Samples of a request: the number that fits in the smallest device's answer.
 _REPEATS_AT_ONCE: Final = 1000
@@ -260,8 +260,7 @@ def _wanted(whole: Measurement, options: CallOptions, say: Callable[[str], None]
     if precision is None or whole.summary.precision <= precision or have >= options.max_repeats:
         return have
     needed = samples_needed(whole.summary, precision)
-    known = percent(whole.summary.precision, 2, "")
-    say(f"{have} repeats: the median is known to {known}, about {needed} needed")
+    say(f"{have} repeats: {median_text(whole.summary)}, about {needed} needed")
     return min(max(needed, have + 1), 2 * have, options.max_repeats)
 
 
@@ -285,6 +284,9 @@ def _lines(firmware: Firmware, profile: Profile) -> list[tuple[str, str, int]]:
 def place_text(line: Line | None, profile: Profile) -> str:
     """The line as tables show it: "scale.c:12", "scale.c:14 (skipped)"."""
     place = f"{Path(line.file).name}:{line.number}" if line else "no source line known"
+    if line is None and profile.called_elsewhere:
+        shared = listed(sorted(profile.called_elsewhere), 4)
+        place += f", or of functions that are called from elsewhere, too: {shared}"
     return f"{place} ({profile.skipped_lines[line]})" if line in profile.skipped_lines else place
 
 

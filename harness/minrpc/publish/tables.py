@@ -12,7 +12,7 @@ from minrpc.counters.profile import APART, CALLING, inclusive_of
 from minrpc.publish.run_record import CallProfile, PlatformPart, RunRecord, Tested
 from minrpc.timing.comparison_text import INCLUSIVE, counter_title, inclusive_text
 from minrpc.timing.measurement import MemoryUse
-from minrpc.timing.record import TimingRecord
+from minrpc.timing.record import TimingRecord, newest_firmwares
 from minrpc.timing.units import count, quantity
 
 _TOP: Final = 12
@@ -66,7 +66,14 @@ def measurements(run: RunRecord) -> Table:
     """A line for each call on each platform, a call's platforms together: times, counters, memory."""
     present: set[str] = {name for record in run.records for name in record.measurement.counters}
     names = [name for name in _COUNTERS if name in present]
-    head = ["call", "platform", "time", "ticks", *INCLUSIVE.values(), *map(counter_title, names)]
+    head = [
+        "call",
+        "platform",
+        "time",
+        "ticks",
+        *INCLUSIVE.values(),
+        *(counter_title(name, present) for name in names),
+    ]
     head += ["stack", "heap"]
     calls = {record.call: place for place, record in reversed(list(enumerate(run.records)))}
     ordered = sorted(run.records, key=lambda record: calls[record.call])
@@ -126,7 +133,7 @@ def counters(run: RunRecord) -> Table:
         for item in (record.measurement,)
         if item.counters
     ]
-    head = ["call", "platform", *(counter_title(name) for name in names)]
+    head = ["call", "platform", *(counter_title(name, names) for name in names)]
     return Table("Counters, a call", head, rows, range(2, len(head)))
 
 
@@ -187,9 +194,9 @@ def facts(run: RunRecord) -> Iterator[Table]:
 
 def firmwares(run: RunRecord) -> Table:
     """Sizes of the measured firmware, by platform."""
-    known = {record.platform: record.firmware for record in run.records if record.firmware}
     rows = [
-        [name, f"{item.flash:,}", f"{item.ram:,}", item.compiler, item.flags] for name, item in known.items()
+        [name, f"{item.flash:,}", f"{item.ram:,}", item.compiler, item.flags]
+        for name, item in newest_firmwares(run.records).items()
     ]
     return Table("Firmware", ["platform", "flash", "RAM", "compiler", "flags"], rows, (1, 2))
 

@@ -157,7 +157,8 @@ class Replay:
             self._blocks.clear()
 
     def _interrupt(self) -> None:
-        """Registers are not known after an interrupt, whose handler may be loaded code."""
+        """Registers are not known after an interrupt, whose handler may be loaded code, nor after an unknown
+        instruction."""
         self._registers = {"zero": Known(0)}
         self._flags = None
 
@@ -165,7 +166,8 @@ class Replay:
         """Replay a block of code; returns the next step's number."""
         self._enter(where, part)
         first, at, count = at, at + 1, len(rows)
-        for operation in self._operations(where, last):
+        known = self._operations(where, last)
+        for operation in known:
             begin = at
             while at < count and rows[at][0] == operation.at and not rows[at][1] & _BLOCK:
                 at += 1
@@ -173,12 +175,34 @@ class Replay:
             if operation.kind in (Kind.LOAD, Kind.STORE):
                 self._access(operation, rows, begin, at)
             else:
+                self._store_unknown(rows, begin, at)
                 self._compute(operation, begin)
+        if not known or known[-1].at != where + last:
+            at = self._skip(where + last, rows, at)
         if part == Part.GIVEN:
             self._pending = next(
                 (self._given[step] for step in range(first, at) if step in self._given), self._pending
             )
         return at
+
+    def _skip(self, last: int, rows: Sequence[tuple[int, int]], at: int) -> int:
+        """Replay the rest of a block from an unknown instruction on: its stores are of unknown values.
+
+        last: address of the block's last instruction. Returns the next step's number.
+        """
+        self._interrupt()
+        begin = at
+        while at < len(rows) and not rows[at][1] & _BLOCK:
+            at += 1
+        self._store_unknown(rows, begin, at)
+        self._calls = next((item.end for item in self._operations(last, 0) if item.calls), None)
+        return at
+
+    def _store_unknown(self, rows: Sequence[tuple[int, int]], begin: int, end: int) -> None:
+        for step in range(begin, end):
+            where, what = rows[step]
+            if what & _STORE:
+                self._store(what & _ADDRESS, 1 << (what >> _SIZE_AT & 15), None, where, step)
 
     def _operations(self, where: int, last: int) -> list[Operation]:
         decoded = self._cache.get((where, last))

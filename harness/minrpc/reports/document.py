@@ -88,7 +88,7 @@ def failure_json(error: HarnessError) -> dict[str, Any]:
 
 def to_text(content: Mapping[str, Any]) -> str:
     """The document as the text of a file; a byte of a name that is no UTF-8 is escaped as JSON does."""
-    text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 

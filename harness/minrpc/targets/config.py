@@ -46,6 +46,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, replace
+from math import inf
 from pathlib import Path
 from typing import Any, get_args
 
@@ -176,7 +177,11 @@ def _files(user_toml: str | Path | None) -> list[Path]:
     files = [path for path in (config_home / "minrpc" / "platforms.toml",) if path.is_file()]
     if user_toml is not None:
         return [*files, Path(user_toml)]
-    nearest = find_project_file(Path.cwd())
+    try:
+        nearest = find_project_file(Path.cwd())
+    except FileNotFoundError as error:
+        step = "change to a directory that is there"
+        raise ConfigurationError("the working directory has been deleted", next_step=step) from error
     return [*files, nearest] if nearest else files
 
 
@@ -232,7 +237,8 @@ def option_value(option: Option, value: object, where: str) -> object:
     """
     if option.type is bool and isinstance(value, bool):
         return value
-    if option.type is float and isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+    seconds = option.type is float and not isinstance(value, bool)
+    if seconds and isinstance(value, int | float) and 0 < value < inf:
         return float(value)
     if option.type is seconds_of and isinstance(value, int | float | str):
         try:

@@ -18,6 +18,7 @@ percent. A decrease is always allowed.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -62,10 +63,12 @@ class Limit:
     def allows(self, base: float | None, head: float) -> bool:
         """True if `head` is within the limit; growth is always allowed without a base."""
         if self.kind == "most":
-            return head <= self.value
-        if base is None:
+            allowed = self.value
+        elif base is None:
             return True
-        return head - base <= (self.value if self.kind == "more" else self.value * base)
+        else:  # A net base may be below 0 by noise.
+            allowed = base + self.value * (1 if self.kind == "more" else abs(base))
+        return head <= allowed or math.isclose(head, allowed, rel_tol=1e-12)
 
 
 def limits_of(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any, Final, Self, cast
 
@@ -66,7 +67,10 @@ def options_from(parsed: Mapping[str, Any]) -> Options:
         for name, option in DEVICE_OPTIONS.items()
         if parsed.get(name.replace("-", "_")) is not None
     }
-    names = split_names(said.pop("platforms", []))
+    given = said.pop("platforms", [])
+    names = split_names(given)
+    if given and not names:
+        raise ConfigurationError("--platform is empty", next_step="name a platform, or leave it out")
     options = Options(names, said.pop("platforms_file", None), cast(TargetFields, said))
     _check(options)
     return options
@@ -84,8 +88,9 @@ def _check(options: Options) -> None:
     if elf is not None and not Path(elf).is_file():
         raise ConfigurationError(f"--elf: there is no file {elf}", next_step="correct the path")
     for name, option in DEVICE_OPTIONS.items():
-        if option.type is float and not given.get(option.field, 1.0) > 0:  # type: ignore[operator]
-            raise ConfigurationError(f"--{name} must be more than 0 seconds", next_step="leave it out")
+        if option.type is float and not 0 < given.get(option.field, 1.0) < inf:  # type: ignore[operator]
+            message = f"--{name} must be more than 0 seconds and finite"
+            raise ConfigurationError(message, next_step="leave it out")
     mapped = given.get("hardware_map") is not None
     if given.get("serial_port") is None and not mapped:
         _check_without_port(given)

@@ -64,8 +64,9 @@ def paths_of(key: str, patterns: Sequence[str], directory: Path, where: str) -> 
 
 def _paths(key: str, pattern: str, directory: Path, where: str) -> Iterator[str]:
     """The files, or the directories, that `pattern` names; each must be there."""
-    wanted = utf8(directory) / Path(pattern).expanduser()
-    matches = sorted(glob.glob(str(wanted), recursive=True)) if glob.has_magic(pattern) else [str(wanted)]
+    # The directory's own name may have a pattern's letters.
+    wanted = Path(glob.escape(str(utf8(directory)))) / Path(pattern).expanduser()
+    matches = sorted(glob.glob(str(wanted), recursive=True))
     right = [
         path for path in matches if (Path(path).is_dir() if key == "include_dirs" else Path(path).is_file())
     ]
@@ -79,12 +80,16 @@ def _paths(key: str, pattern: str, directory: Path, where: str) -> Iterator[str]
         yield path
 
 
+def define_text(name: str, value: object) -> str:
+    """A definition as a compiler takes it after -D: None and True define the name alone, False as 0."""
+    if value is None or value is True:
+        return name
+    return f"{name}={0 if value is False else value}"
+
+
 def _define(name: str, value: object, where: str) -> str:
-    match value:
-        case bool():
-            return name if value else f"{name}=0"
-        case int() | float() | str():
-            return f"{name}={value}"
+    if isinstance(value, bool | int | float | str):
+        return define_text(name, value)
     raise ConfigurationError(f"{where}.{name}: must be a number, a string or true, not {value!r}")
 
 

@@ -16,6 +16,7 @@ from minrpc.targets.config import find_platform, load_platforms, option_value
 from minrpc.targets.hardware_map import HardwareBoard
 from minrpc.targets.libraries import NamedLibrary
 from minrpc.targets.option_table import DEVICE_OPTIONS
+from minrpc.targets.project import define_text
 from minrpc.targets.table import Platform, ResetLine
 from minrpc.timing.clock import Mode
 
@@ -253,5 +254,5 @@ def _merged(platform: Platform, name: str, value: Any) -> object:  # noqa: ANN40
         message = f"{name} is a list, not {value!r}"
         raise ConfigurationError(message, next_step=f"write {name}=[{str(value)!r}]")
     if isinstance(value, Mapping):
-        value = [name if given is None else f"{name}={given}" for name, given in value.items()]
+        value = [define_text(*item) for item in value.items()]
     return (*before, *(str(Path(item).absolute()) if name in _PATHS else item for item in value))

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
 
 from minrpc.sizes.growth import growth
 from minrpc.timing.measurement import MOST, PEAKS, Measurement
-from minrpc.timing.record import FirmwareRecord, TimingRecord
+from minrpc.timing.record import FirmwareRecord, TimingRecord, newest, newest_firmwares
 from minrpc.timing.significance import SIGNIFICANT, least_p, mann_whitney, shift
 
 Verdict = Literal["slower", "faster", "same", "can't tell", "not comparable", "new", "gone"]
@@ -149,12 +149,13 @@ class Comparison:
 
 
 def compare(base: Sequence[TimingRecord], head: Sequence[TimingRecord]) -> Comparison:
-    """Compares `head` with `base`."""
-    before, after = ({record.key: record for record in records} for records in (base, head))
+    """Compares `head` with `base`: of several records of a call, the newest."""
+    before, after = (newest(records, lambda record: record.key) for records in (base, head))
     changes = [_change(key, before.get(key), after.get(key)) for key in dict.fromkeys([*before, *after])]
     changes.sort(key=lambda change: (ORDER.index(change.verdict), -change.weight))
-    builds = dict.fromkeys(_rebuilt(before, head))
-    return Comparison(tuple(changes), tuple(_sizes(base, head)), base, head, tuple(builds))
+    builds = dict.fromkeys(_rebuilt(before, after.values()))
+    sizes = _sizes(before.values(), after.values())
+    return Comparison(tuple(changes), tuple(sizes), base, head, tuple(builds))
 
 
 def _change(key: tuple[str, str], base: TimingRecord | None, head: TimingRecord | None) -> Change:
@@ -169,6 +170,9 @@ def judge(platform: str, call: str, base: Measurement, head: Measurement) -> Cha
     """Compares exact times by their difference alone, other times by a test of significance."""
     if base.clock != head.clock:
         note = f"base {base.clock}; head {head.clock}"
+        return Change(platform, call, "not comparable", base, head, note=note)
+    if base.subtracted != head.subtracted:
+        note = "base net; head gross" if base.subtracted else "base gross; head net"
         return Change(platform, call, "not comparable", base, head, note=note)
     if base.clock.exact:
         return replace(_judge_exact(platform, call, base, head), counters=_counters(base, head))
@@ -264,8 +268,8 @@ def _direction(ticks: float, differs: bool) -> Verdict:
     return "slower" if ticks > 0 else "faster"
 
 
-def _sizes(base: Sequence[TimingRecord], head: Sequence[TimingRecord]) -> Iterator[Growth]:
-    before, after = _firmwares(base), _firmwares(head)
+def _sizes(base: Collection[TimingRecord], head: Collection[TimingRecord]) -> Iterator[Growth]:
+    before, after = newest_firmwares(base), newest_firmwares(head)
     for platform in before:
         if platform in after:
             old, new = before[platform], after[platform]
@@ -290,12 +294,8 @@ def _of(firmware: FirmwareRecord, memory: int) -> dict[str, int]:
     return {name: sizes[memory] for name, sizes in firmware.symbols.items() if sizes[memory]}
 
 
-def _firmwares(records: Sequence[TimingRecord]) -> dict[str, FirmwareRecord]:
-    return {record.platform: record.firmware for record in records if record.firmware is not None}
-
-
 def _rebuilt(
-    base: Mapping[tuple[str, str], TimingRecord], head: Sequence[TimingRecord]
+    base: Mapping[tuple[str, str], TimingRecord], head: Collection[TimingRecord]
 ) -> Iterator[BuildChange]:
     """Firmware and code of calls that were compiled by another compiler or with other flags."""
     for record in head:

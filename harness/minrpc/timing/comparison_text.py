@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from html import escape
 from types import MappingProxyType
 from typing import Final
@@ -142,7 +142,7 @@ def _counters(changes: Sequence[Change]) -> str:
         [
             f"`{change.call}`",
             change.platform,
-            counter_title(counter.name),
+            counter_title(counter.name, change.head.counters if change.head else ()),
             count(counter.base),
             count(counter.head),
             counter_text(counter),
@@ -160,9 +160,12 @@ def _counters(changes: Sequence[Change]) -> str:
     return "\n\n".join([known, *(f"Core cycles: {estimate}." for estimate in estimates if estimate)])
 
 
-def counter_title(name: str) -> str:
-    """The name of a counter in a table: estimated cycles are "core cycles"."""
-    core = "core " if name in ("cycles", MOST) else ""
+def counter_title(name: str, counters: Collection[str] = (MOST,)) -> str:
+    """The name of a counter in a table: estimated cycles are "core cycles".
+
+    counters: all of the measurement; without both ends of an estimate its "cycles" are a device's own.
+    """
+    core = "core " if MOST in counters and name in ("cycles", MOST) else ""
     return core + name.replace("_", " ")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from struct import Struct
-from typing import Final, Self
+from typing import Final, Literal, Self
 
 from minrpc.errors import ConfigurationError
 from minrpc.timing.clock import DeviceClock, Timebase
@@ -241,13 +241,18 @@ class Measurement:
         """The number of starts of the device that the samples are of."""
         return len({sample.process for sample in self.samples})
 
+    @property
+    def summarized_by(self) -> Literal["repeat", "process"]:
+        """The source of each value in `summarized`."""
+        return "repeat" if self.processes == 1 or self.clock.exact else "process"
+
     @cached_property
     def summarized(self) -> tuple[float, ...]:
         """The ticks per call that the summary is of: of each repeat, or the median of each of several starts.
 
         On a host's clock repeats of one process are alike, and differ from another process's.
         """
-        if self.processes == 1 or self.clock.exact:
+        if self.summarized_by == "repeat":
             return self.ticks_per_call
         starts: dict[int, list[float]] = {}
         for sample, ticks in zip(self.samples, self.ticks_per_call, strict=True):

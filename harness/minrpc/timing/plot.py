@@ -16,7 +16,7 @@ _COLOURS: Final = {"base": "#868e96", "head": "#1c7ed6", "outlier": "#c92a2a", "
 
 
 def draw_samples(record: TimingRecord, target: Path) -> None:
-    """The repeats in their order with the median and its interval, and their distribution beside them."""
+    """The repeats in their order, or by process, with the median and its interval, and their distribution."""
     item = record.measurement
     figure = new_figure(9.0, 4.0)
     order, spread = figure.subplots(1, 2, sharey=True, width_ratios=(3, 1))
@@ -29,16 +29,18 @@ def draw_samples(record: TimingRecord, target: Path) -> None:
 
 def _draw_order(axes: Any, measurement: Measurement) -> None:  # noqa: ANN401
     ticks, summary = measurement.ticks_per_call, measurement.summary
-    axes.plot(range(1, len(ticks) + 1), ticks, ".", color=_COLOURS["head"], label="repeat")
+    by_process = measurement.summarized_by == "process"
+    places = [sample.process if by_process else i for i, sample in enumerate(measurement.samples)]
+    axes.plot([place + 1 for place in places], ticks, ".", color=_COLOURS["head"], label="repeat")
     if summary.outliers:
-        far = [ticks[index] for index in summary.outliers]
+        far = [measurement.summarized[index] for index in summary.outliers]
         places = [index + 1 for index in summary.outliers]
         axes.plot(places, far, "o", markerfacecolor="none", color=_COLOURS["outlier"], label="outlier")
     axes.axhline(summary.median, color=_COLOURS["median"], linewidth=1, label="median")
     if summary.interval is not None:
         span = (summary.interval.low, summary.interval.high)
         axes.axhspan(*span, color=_COLOURS["head"], alpha=0.2, label="95 % interval")
-    axes.set_xlabel("repeat")
+    axes.set_xlabel(measurement.summarized_by)
     axes.set_ylabel("ticks per call")
     axes.ticklabel_format(axis="y", useOffset=False)
     axes.legend(fontsize=8)

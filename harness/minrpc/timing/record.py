@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from minrpc.reports.document import document, parse as parse_document, to_text
 from minrpc.reports.json_values import decoded
@@ -18,6 +18,7 @@ COMMAND: Final = "time"
 _Symbols = Mapping[str, tuple[int, int]]
 """Bytes of flash and RAM by symbol."""
 _MOST_SHIFT: Final = 30
+_Key = TypeVar("_Key", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +80,7 @@ class TimingRecord:
             "clock": item.clock.to_json(),
             "overhead_ticks": {name: getattr(item.overhead, name) for name in ("timer", "call", "step")},
             "overhead_counters": {name: list(both) for name, both in item.overhead.counters.items()},
+            "net": item.subtracted,
             "summary": _summary(item),
             "samples": [_sample(sample) for sample in item.samples],
             "memory_bytes": asdict(item.memory) if item.memory else None,
@@ -110,6 +112,7 @@ class TimingRecord:
             clock=entry.clock,
             samples=entry.samples,
             overhead=replace(entry.overhead_ticks, counters=entry.overhead_counters),
+            subtracted=entry.net,
             memory=entry.memory_bytes,
             groups=entry.counter_groups,
             doubtful=entry.doubtful_counters,
@@ -158,6 +161,7 @@ class _Entry:
     clock: DeviceClock
     overhead_ticks: Overhead
     overhead_counters: Mapping[str, tuple[float, float]]
+    net: bool = False
     samples: tuple[Sample, ...]
     memory_bytes: MemoryUse | None = None
     counter_groups: tuple[tuple[str, ...], ...] = ()
@@ -261,3 +265,18 @@ def merged(kept: Sequence[TimingRecord], new: TimingRecord) -> list[TimingRecord
     others = [record for record in kept if record.key != new.key]
     index = next((i for i, record in enumerate(kept) if record.key == new.key), len(others))
     return [*others[:index], new, *others[index:]]
+
+
+def newest(records: Iterable[TimingRecord], key: Callable[[TimingRecord], _Key]) -> dict[_Key, TimingRecord]:
+    """The newest record of each key, at the place of the key's first; of several in one second, the last."""
+    found: dict[_Key, TimingRecord] = {}
+    for record in records:
+        if record.when >= found.setdefault(key(record), record).when:
+            found[key(record)] = record
+    return found
+
+
+def newest_firmwares(records: Iterable[TimingRecord]) -> dict[str, FirmwareRecord]:
+    """The firmware that was measured last, by platform."""
+    known = newest((record for record in records if record.firmware), lambda record: record.platform)
+    return {platform: record.firmware for platform, record in known.items() if record.firmware}

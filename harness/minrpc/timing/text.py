@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from minrpc.timing.comparison_text import counter_title, inclusive_text
 from minrpc.timing.measurement import MOST, Measurement, MemoryUse
 from minrpc.timing.record import TimingRecord
-from minrpc.timing.summary import least_samples
+from minrpc.timing.summary import Summary, least_samples
 from minrpc.timing.units import count, percent, quantity
 
 
@@ -18,6 +18,18 @@ def record_text(record: TimingRecord) -> str:
     width = max(13, *(len(name) for name in record.measurement.counters or [""]))
     lines += [f"  {name:<{width}} {value}" for name, value in _facts(record.measurement)]
     return "\n".join(lines)
+
+
+def units_text(measurement: Measurement) -> str:
+    """The plural of the unit that the summary is of."""
+    return "processes" if measurement.summarized_by == "process" else "repeats"
+
+
+def median_text(summary: Summary) -> str:
+    """The precision of the median, as a clause."""
+    if summary.interval is None:
+        return "the median's interval is not known"
+    return f"the median is known to {percent(summary.precision, 2, '')}"
 
 
 def _facts(measurement: Measurement) -> Iterator[tuple[str, str]]:
@@ -35,7 +47,7 @@ def _facts(measurement: Measurement) -> Iterator[tuple[str, str]]:
         ]
         yield "inclusive", f"{', '.join(named)} a call: the function with its callees"
     for name in measurement.counters:
-        if name == "cycles":
+        if name == "cycles" and MOST in measurement.counters:
             yield "core cycles", f"{_estimated(measurement)}; {measurement.estimate}"
         elif name != MOST:
             yield name.replace("_", " "), _counter(measurement, name)
@@ -74,8 +86,7 @@ def _estimated(measurement: Measurement) -> str:
 def _interval(measurement: Measurement) -> str:
     interval = measurement.summary.interval
     if interval is None:
-        counted = "processes" if measurement.processes > 1 else "repeats"
-        return f"of the median: not known, it takes {least_samples()} {counted}"
+        return f"of the median: not known, it takes {least_samples()} {units_text(measurement)}"
     span = f"{count(interval.low, 3)} to {count(interval.high, 3)} ticks"
     if interval.low > 0:
         known = f"known to {percent(measurement.summary.precision, 2, '')}"
@@ -114,23 +125,21 @@ def _outliers(measurement: Measurement) -> str:
     outliers = measurement.summary.outliers
     if not outliers:
         return "none"
-    named = [f"repeat {index + 1}: {count(measurement.summarized[index], 3)} ticks" for index in outliers[:4]]
+    values = [(index + 1, count(measurement.summarized[index], 3)) for index in outliers[:4]]
+    named = [f"{measurement.summarized_by} {number}: {ticks} ticks" for number, ticks in values]
     more = f" and {len(outliers) - 4} more" if len(outliers) > 4 else ""
     return f"{len(outliers)}, kept ({'; '.join(named)}{more})"
 
 
 def _drift(measurement: Measurement) -> str:
-    drift = measurement.summary.drift
+    summary, each = measurement.summary, measurement.summarized_by
+    drift = summary.drift
     if drift is None:
-        return "not known, it takes 4 repeats"
+        return f"not known, it takes 4 {units_text(measurement)}"
     if not drift.significant:
         return "none"
-    share = (
-        drift.slope * len(measurement.samples) / measurement.summary.median
-        if measurement.summary.median
-        else 0.0
-    )
-    return f"{percent(share)} from the first repeat to the last (p = {drift.p_value:.1g})"
+    share = drift.slope * (summary.count - 1) / summary.median if summary.median else 0.0
+    return f"{percent(share)} from the first {each} to the last (p = {drift.p_value:.1g})"
 
 
 def _overhead(measurement: Measurement) -> str:

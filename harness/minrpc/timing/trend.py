@@ -23,9 +23,9 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A trend over the repeats, in the order they were taken.
+    """A trend over the samples, in the order they were taken.
 
-    slope: change from one repeat to the next, in the samples' unit; see `theil_slope`.
+    slope: change from one sample to the next, in the samples' unit; see `theil_slope`.
     p_value: the probability of so much order by chance (Mann, Kendall).
     """
 

@@ -55,7 +55,7 @@ def set_raw(fd: int, when: int | None = None) -> None:
 
 def _milliseconds(seconds: float) -> int:
     """The time in milliseconds for poll(2), rounded up so that a short wait does not become a busy wait."""
-    return min(ceil(seconds * 1000), 2**31 - 1) if seconds > 0 else 0
+    return ceil(min(seconds * 1000, 2**31 - 1)) if seconds > 0 else 0
 
 
 def _edge_triggered(fd: int) -> select.epoll | None:

@@ -99,7 +99,7 @@ class CandidateResult:
 
     reason: why it is invalid, one line.
     cost: of a call, the smallest of its repeats, without the cost of measuring: ticks of the clock, or cycles
-        of the core if these are the objective. seconds: the same time in seconds.
+        of the core if these are the objective. ticks, seconds: its time, by the clock.
     code_bytes: size on the device. frame_bytes: by gcc's count, 0 if unknown.
     counters: per call, if requested. stage_s: seconds of this machine by stage.
     """
@@ -113,6 +113,7 @@ class CandidateResult:
     frame_bytes: int = 0
     counters: Mapping[str, float] = field(default_factory=dict)
     stage_s: Mapping[str, float] = field(default_factory=dict)
+    ticks: float = 0.0
 
     @property
     def valid(self) -> bool:
@@ -128,6 +129,7 @@ class CandidateResult:
             "outcome": self.outcome,
             "reason": self.reason,
             "cost": self.cost if self.valid else None,
+            "ticks": self.ticks if self.valid else None,
             "call_s": self.seconds if self.valid else None,
             "code_bytes": self.code_bytes or None,
             "frame_bytes": self.frame_bytes if self.code_bytes else None,
@@ -149,6 +151,7 @@ class CandidateResult:
             line["frame_bytes"] or 0,
             line["counters"],
             line["stage_s"],
+            line.get("ticks") or 0.0,
         )
 
 

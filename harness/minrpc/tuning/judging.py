@@ -234,8 +234,8 @@ class Bench:
                 if wrong:
                     return CandidateResult(candidate, "wrong", wrong, stage_s=stages)
             with _timed(stages, "measure"):
-                measured, cost = _timed_call(library, kernel)
-            if not cost:
+                measured, ticks = _timed_call(library, kernel)
+            if not ticks:
                 reason = "it takes less time than the device's clock can measure"
                 return CandidateResult(candidate, "clock", reason, stage_s=stages)
             if check:
@@ -246,10 +246,9 @@ class Bench:
             counters = {name: measured.counter_per_call(name) for name in measured.counters}
             stack = max(compiled.stack_use.values(), default=0)
             size = library.device_bytes
-            seconds = measured.clock.seconds(cost)
-            if kernel.objective == "cycles":
-                cost = counters["cycles"]
-        return CandidateResult(candidate, "correct", "", cost, seconds, size, stack, counters, stage_s=stages)
+            seconds = measured.clock.seconds(ticks)
+            cost = counters["cycles"] if kernel.objective == "cycles" else ticks
+        return CandidateResult(candidate, "correct", "", cost, seconds, size, stack, counters, stages, ticks)
 
 
 def _timed_call(library: LoadedLibrary, kernel: Kernel) -> tuple[Measurement, float]:

@@ -208,7 +208,7 @@ def _row(result: CandidateResult, over: Values) -> dict[str, Any]:
     return {
         **given,
         "outcome": result.outcome,
-        "ticks": result.cost,
+        "ticks": result.ticks,
         "seconds": result.seconds,
         "code_bytes": result.code_bytes,
         "frame_bytes": result.frame_bytes,

@@ -70,6 +70,8 @@ def tune(
         raise ConfigurationError(
             f"there is no strategy {strategy!r}", next_step=f"take one of {', '.join(STRATEGIES)}"
         )
+    if jobs < 1:
+        raise ConfigurationError(f"jobs is at least 1, not {jobs}", next_step="leave it out")
     results = {item.candidate.number: item for item in known}
     chooser = STRATEGIES[strategy](space, seed)
     for item in results.values():

@@ -213,6 +213,46 @@ void send_by_interrupts(const char *text, uint32_t size)
 	to_send = 0;
 }
 
+/* Two accesses while interrupts are off. */
+void access_twice(void)
+{
+	disable_irq();
+	USART1->BRR = 1;
+	USART1->BRR = 2;
+	enable_irq();
+}
+
+/* A table of jumps, and an update that is lost behind it. */
+int step(int state)
+{
+	switch (state) {
+	case 0:
+		head = 3;
+		break;
+	case 1:
+		head = tail + 7;
+		break;
+	case 2:
+		count = count - 1;
+		break;
+	case 3:
+		head = tail ^ 5;
+		break;
+	case 4:
+		tail = 1 + head * 3;
+		break;
+	case 5:
+		calls = 9 - tail;
+		break;
+	case 6:
+		count = count + 2;
+		break;
+	default:
+		return -1;
+	}
+	return head;
+}
+
 #ifdef __riscv
 __attribute__((interrupt("machine"))) void entered_isr(void)
 {

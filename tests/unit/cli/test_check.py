@@ -5,14 +5,18 @@ import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from minrpc import PLATFORMS, Platform, Target, build
 from minrpc.check.cases import Case, cases, ulps
 from minrpc.check.checking import build_text, check, clock_hint
+from minrpc.check.results import _outcome_json
 from minrpc.firmware import cache_home, toolchain
 from minrpc.host import Deadline
+from minrpc.reports.document import to_text
 from minrpc.timing import Timebase
 
 Minrpc = Callable[..., tuple[int, str, str]]
@@ -170,3 +174,14 @@ def test_where_time_is_the_hosts_the_option_that_helps_is_named() -> None:
     qemu = Platform("desk", port="zephyr", starts="qemu")
     wall = Timebase(mode="wall", source="SysTick").clock(25_000_000)
     assert "CONFIG_QEMU_ICOUNT=y" in clock_hint(qemu, wall)
+
+
+def test_an_error_that_is_no_number_is_null_in_json() -> None:
+    measurement: Any = SimpleNamespace(seconds_per_call=(1.0,))
+    for error in (np.nan, np.inf):
+        outcome: Any = SimpleNamespace(
+            case=cases()[0], passed=False, error=error, calls=1, measurement=measurement
+        )
+        found = _outcome_json(outcome)
+        assert found["largest_error"] is None
+        to_text(found)

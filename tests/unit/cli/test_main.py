@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from minrpc import PLATFORMS, lacking
-from minrpc.cli import COMMANDS, DEVELOPERS, GROUPS, added
+from minrpc.cli import COMMANDS, DEVELOPERS, GROUPS, added, main
 from minrpc.targets.option_table import DEVICE_OPTIONS
 
 Minrpc = Callable[..., tuple[int, str, str]]
@@ -110,3 +110,9 @@ def test_who_waits_too_short_is_told_the_option(minrpc: Minrpc) -> None:
     assert status == 1
     assert "did not come to its end within 0.05 s" in err
     assert "next: look at the console; if it is only slow: --call-timeout SECONDS" in err
+
+
+def test_a_closed_output_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["env"]) == 0
+    sys.stdout.close()

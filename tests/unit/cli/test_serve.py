@@ -247,3 +247,21 @@ def test_a_path_that_is_taken(link: Path) -> None:
     assert ran.returncode == 2
     assert "no link can be made" in ran.stderr
     assert link.read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "kind"),
+    [
+        ("--waiting", "5s", "whole number"),
+        ("--idle-timeout", "inf", "number"),
+        ("--waiting", "0", "whole number"),
+    ],
+)
+def test_a_limit_that_is_no_number_above_zero_is_told(
+    minrpc: Callable[..., tuple[int, str, str]], option: str, value: str, kind: str
+) -> None:
+    status, _, err = minrpc("serve", option, value, "--tvm-port", "0")
+    assert (status, err.splitlines()[-1]) == (
+        2,
+        f"minrpc serve: error: argument {option}: {value!r} is no {kind} above 0",
+    )

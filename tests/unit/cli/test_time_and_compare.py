@@ -129,6 +129,15 @@ def test_until_it_is_known_well_enough(capsys: pytest.CaptureFixture[str]) -> No
     assert "--until 0.000001% not reached in 12 repeats" in capsys.readouterr().err
 
 
+def test_processes_that_do_not_tell_enough_are_counted_and_more_are_advised(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main([*TIME, "inc", "--arg", "1", "--until", "500%", "--processes", "3"]) == 1
+    said = capsys.readouterr().err
+    assert "--until 500% not reached in 3 processes: the median's interval is not known;" in said
+    assert said.endswith("  next: about 6 processes would do: --processes 6\n")
+
+
 def test_a_broken_bound_fails_only_where_that_was_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

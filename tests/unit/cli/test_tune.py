@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from minrpc.cli import main
+from minrpc.cli.tune import _check_of
 from minrpc.targets import load_platforms
 
 C = """
@@ -243,3 +244,19 @@ def test_an_argument_from_a_file(command: list[str], capsys: pytest.CaptureFixtu
     np.save("x.npy", np.array([None]))
     assert main(command) == 2
     assert "--arg x.npy can't be read: it has no whole array of numbers" in capsys.readouterr().err
+
+
+def test_a_check_imports_what_is_beside_it_and_has_dataclasses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "helper_of_check.py").write_text("ONE = 1\n")
+    (tmp_path / "ref.py").write_text(
+        "from __future__ import annotations\n"
+        "from dataclasses import dataclass\nfrom helper_of_check import ONE\n"
+        "@dataclass\nclass Sizes:\n    n: int = ONE\n"
+        "def dot():\n    return Sizes().n\n"
+    )
+    check = _check_of(f"{tmp_path}/ref.py:dot")
+    assert check is not None
+    assert check() == 1

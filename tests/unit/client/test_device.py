@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from math import prod
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ from minrpc import (
     Target,
 )
 from minrpc.client import memory
+from minrpc.client.time_evaluator import EvaluatorOptions
 from minrpc.wire import dtypes
 from minrpc.wire.dtypes import DataType, to_dtype
 from minrpc.wire.replies import CopyAck
@@ -82,6 +84,64 @@ def test_the_dtype_can_be_said(bench: Bench) -> None:
     array = bench.device.array([1, 2, 3], dtype="float32")
     assert array.dtype == DataType(2, 32)
     assert array.numpy().tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype", "error", "told"),
+    [
+        ([300, -1], "int8", OverflowError, "300 is out of int8's range, -128 to 127"),
+        ([-1, 3], "uint16", OverflowError, "-1 is out of uint16's range, 0 to 65535"),
+        (np.array([1 << 63], np.uint64), "int64", OverflowError, f"{1 << 63} is out of int64's range"),
+        (1 << 70, "int64", OverflowError, f"{1 << 70} is out of int64's range"),
+        (float(1 << 63), "int64", OverflowError, "is out of int64's range"),
+        (np.inf, "int8", OverflowError, "inf is out of int8's range"),
+        ([1.0, np.nan], "int8", ValueError, "nan is no integer, which int8 is"),
+        ([[1, 1.5]], "int8", ValueError, "1.5 is no integer"),
+        ([1j], "float32", TypeError, "elements of complex128 can't be converted to float32"),
+        (np.array(["2026-01-01"], "M8[D]"), "int64", TypeError, "can't be converted to int64"),
+        (["7"], "float32", TypeError, "can't be converted to float32"),
+        (np.ma.masked_array([1, 2], [True, False]), None, TypeError, r"pass \.filled\(\.\.\.\) or \.data"),
+    ],
+)
+def test_an_element_that_its_type_can_not_hold_is_refused(
+    bench: Bench,
+    data: Any,  # noqa: ANN401 - any elements
+    dtype: str | None,
+    error: type[Exception],
+    told: str,
+) -> None:
+    with pytest.raises(error, match=told):
+        bench.device.array(data, dtype)
+    assert bench.transport.written == []
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype", "expected"),
+    [
+        ([-128, 127], "int8", [-128, 127]),
+        ([2.0, -3.0], "int8", [2, -3]),
+        ([True, False], "uint8", [1, 0]),
+        (np.array([(1 << 64) - 1, 7], object), "uint64", [(1 << 64) - 1, 7]),
+        (np.array([1, 300], ">i2"), "int16", [1, 300]),
+        ([0.1, np.nan], "float32", np.array([0.1, np.nan], np.float32)),
+        ([], "int8", []),
+    ],
+)
+def test_elements_that_fit_another_type_are_converted(
+    bench: Bench,
+    data: Any,  # noqa: ANN401 - any elements
+    dtype: str,
+    expected: Any,  # noqa: ANN401
+) -> None:
+    np.testing.assert_array_equal(bench.device.array(data, dtype).numpy(), expected)
+
+
+def test_masked_elements_are_not_compared_or_copied(bench: Bench) -> None:
+    array = bench.device.array(np.array([1, 2], np.int8))
+    masked = np.ma.masked_array(np.array([1, 2], np.int8), [True, False])
+    for way in (array.copy_from, lambda item: bench.device.assert_equal(array, item)):
+        with pytest.raises(TypeError, match="a masked array has no element where it is masked"):
+            way(masked)
 
 
 def test_lanes_are_the_last_dimension(bench: Bench) -> None:
@@ -420,6 +480,12 @@ def test_a_limit_that_is_none_is_refused(bench: Bench, seconds: Any) -> None:  #
     assert device.call_timeout_s == before
 
 
+@pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf")])
+def test_a_functions_own_limit_is_finite(bench: Bench, seconds: float) -> None:
+    with pytest.raises(ValueError, match="a limit is more than 0 seconds and finite, not "):
+        bench.device.system_lib()["inc"].with_timeout(seconds)
+
+
 def test_a_text_with_a_nul_is_refused(bench: Bench) -> None:
     lib = bench.device.system_lib()
     with pytest.raises(ValueError, match=r"a text ends at its NUL character: 'inc\\x00x'; give bytes"):
@@ -467,3 +533,11 @@ def test_a_type_that_is_none_makes_no_array(bench: Bench, dtype: Any) -> None:  
         with pytest.raises(TypeError, match=r"type of elements|bits are"):
             way()
     assert array.numpy().tolist() == [0, 1, 2, 3]
+
+
+def test_integers_of_numpy_are_integers(bench: Bench) -> None:
+    for shape in (np.int64(6), np.array(6)[()], (np.int8(2), 3)):
+        assert prod(bench.device.empty(cast(Any, shape)).shape) == 6
+    number: Any = np.int64(10)
+    bench.device.system_lib().time_evaluator("inc", number=number)
+    assert type(EvaluatorOptions(number=number).number) is int

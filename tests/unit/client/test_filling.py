@@ -210,3 +210,13 @@ def test_arrays_are_equal_when_all_their_bytes_are(bench: Bench) -> None:
         bench.device.assert_equal(array, there)
         with pytest.raises(AssertionError, match="Mismatched elements: 1 / 3"):
             bench.device.assert_equal(array, expected)
+
+
+def test_random_values_take_integers_of_numpy() -> None:
+    expected = random_values(4, "float32", 7)
+    for seed in (np.int32(7), np.uint64(7)):
+        np.testing.assert_array_equal(
+            random_values(cast(Any, np.int64(4)), "float32", cast(Any, seed)), expected
+        )
+    with pytest.raises(TypeError, match="a shape is an integer or several, not "):
+        random_values(cast(Any, 1.5))

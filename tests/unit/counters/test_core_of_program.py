@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc import ConfigurationError, counters_for
+from minrpc import ConfigurationError, QemuCounters, counters_for
 from minrpc.cycles import load_core
 
 from tests.native import need_tools
@@ -47,3 +47,39 @@ def test_an_unaligned_access_has_no_cycles_on_a_core_without_them(tmp_path: Path
         windows["unaligned"][1] = 1
         with pytest.raises(ConfigurationError, match="Cortex-M0 has no unaligned accesses"):
             counters._check_accesses(windows)
+
+
+def ran(counters: QemuCounters, *batches: int) -> None:
+    """Batches that each ran this edge: 0 goes from a nop to itself, 1 from it to vadd.f32 s0, s0, s0."""
+    code = bytes.fromhex("00bf30ee000a")
+    counters._code[: len(code)] = list(code)
+    for number, (at, size) in enumerate(((0, 2), (2, 4))):
+        counters._blocks[["start", "code", "size"]][number] = (0x1000 + at, at, size)
+        counters._edges[["entered", "size"]][number] = (number, 2)
+    for number, edge in enumerate(batches):
+        counters._taken[number] = (edge, 1)
+        counters._windows[["first_taken", "edges_taken"]][number] = (number, 1)
+        counters._edges["times_in_windows"][edge] += 1
+    control = counters._control
+    control["blocks"] = control["edges"] = 2
+    control["windows"] = control["taken"] = len(batches)
+
+
+def test_code_without_cycles_does_not_refuse_later_batches(tmp_path: Path) -> None:
+    with counters_for(elf_of(tmp_path, "-mcpu=cortex-m3"), core=load_core("cortex-m3")) as counters:
+        ran(counters, 1, 0)
+        (batch,) = counters.of_batches(1, ["cycles"])
+        assert batch["cycles"] == counters.cycle_tree(1).total == counters.cycles_in_windows(1)[0].total > 0
+        assert counters.inclusive("f", cycles=True)["cycles"] == (0, 0)
+        for refused in (lambda: counters.of_batches(0), counters.cycle_tree, counters.cycles_in_windows):
+            with pytest.raises(ConfigurationError, match=r"Cortex-M3 has no vadd\.f32"):
+                refused()
+
+
+def test_an_unaligned_access_does_not_refuse_later_batches(tmp_path: Path) -> None:
+    with counters_for(elf_of(tmp_path, "-mcpu=cortex-m0"), core=load_core("cortex-m0")) as counters:
+        ran(counters, 0, 0)
+        counters._windows["unaligned"][0] = 1
+        assert counters.cycle_tree(1).total > 0
+        with pytest.raises(ConfigurationError, match="Cortex-M0 has no unaligned accesses"):
+            counters.cycle_tree()

@@ -6,6 +6,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+from minrpc import ConfigurationError
 from minrpc.counters import Image
 from minrpc.counters.coverage import add_coverage, covered_lines, lcov, parse
 from minrpc.counters.image import LoadedCode
@@ -125,6 +127,12 @@ def test_what_several_devices_executed_adds_up(tmp_path: Path) -> None:
     add_coverage(file, {"/a.c": {1: 5, 3: 0, 4: None, 5: None, 6: 1}})
     add_coverage(file, {"/a.c": {1: 1, 2: 2, 4: 0, 5: 3, 6: None}, "/b.c": {9: 9}})
     assert parse(file.read_text()) == {"/a.c": {1: 6, 2: 2, 3: 0, 4: None, 5: 3, 6: 1}, "/b.c": {9: 9}}
+
+
+def test_a_file_that_can_not_be_written_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "none" / "coverage.info"
+    with pytest.raises(ConfigurationError, match=f"{file} can't be written: No such file"):
+        add_coverage(file, {"/a.c": {1: 5}})
 
 
 def test_a_line_that_was_perhaps_executed_has_a_branch_that_was_perhaps_evaluated(image: Image) -> None:

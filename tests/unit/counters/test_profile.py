@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -12,6 +13,7 @@ from minrpc import HarnessError, Profile
 from minrpc.counters import CallTree, Counts, Image
 from minrpc.counters.profile import INTERRUPTS
 from minrpc.counters.profile_files import callgrind, flame_graph, speedscope
+from minrpc.publish.recording import place_text
 
 from tests.unit.counters.test_image import image, named
 
@@ -41,6 +43,21 @@ def test_lines_are_those_of_the_source(profile: Profile, image: Image) -> None:
     lines = {line.number: count for line, count in profile.lines.items() if line}
     assert lines[5] == 6
     assert image.path.parent.name in next(line.file for line in profile.lines if line)
+
+
+def test_a_function_that_an_interrupt_calls_too_has_its_count_without_a_line(image: Image) -> None:
+    main, work = named(image, "main"), named(image, "work")
+    names, parents = ["?", "main", "work", "systick_isr", "work"], [0, 0, 1, 1, 3]
+    tree = CallTree(names, parents, [0, 10, 20, 0, 300], [0, 1, 1, 1, 1], [False, False, False, True, False])
+    profile = Profile("main", "main", image, tree, Counts({main: 10, work: 320}))
+    profile.check()
+    assert sorted(profile.called_lines.values()) == [10, 20]
+    assert profile.called_lines[None] == 20
+    assert profile.called_elsewhere == {"work"}
+    assert "called from elsewhere, too: work" in place_text(None, profile)
+    alone = Profile("main", "main", image, replace(tree, own=[0, 10, 320, 0, 0]), profile.counts)
+    assert {line.number: count for line, count in alone.called_lines.items() if line}[5] == 320
+    assert place_text(None, alone) == "no source line known"
 
 
 def test_what_an_interrupt_executed_is_a_row_of_its_own(image: Image) -> None:
@@ -76,7 +93,7 @@ def test_speedscope(profile: Profile) -> None:
 
 
 def test_flame_graph(profile: Profile) -> None:
-    root = ElementTree.fromstring(flame_graph(profile.name, profile.settled))
+    root = ElementTree.fromstring(flame_graph(profile.name, profile.settled, profile.unit_title))
     boxes = {group[0].text: float(group[1].get("width", "")) for group in root.findall("{*}g")}
     assert boxes == pytest.approx(
         {
@@ -86,3 +103,11 @@ def test_flame_graph(profile: Profile) -> None:
         },
         abs=0.01,
     )
+
+
+def test_a_profile_by_cycles_is_drawn_in_core_cycles(profile: Profile) -> None:
+    profile = replace(profile, unit="cycles")
+    assert json.loads(speedscope(profile))["profiles"][0]["name"] == "main: core cycles"
+    drawn = flame_graph(profile.name, profile.settled, profile.unit_title)
+    assert "main: 19 core cycles (100.0%)" in drawn
+    assert "instructions" not in drawn

@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
+from minrpc import ConfigurationError
 from minrpc.cycles import Span, load_core
 from minrpc.cycles.estimate import CodeBlock, CycleModel, Edge, Passage
 from minrpc.cycles.wait_states import Flash
@@ -74,6 +76,7 @@ def test_an_exception_has_its_entry_and_its_return() -> None:
 def test_an_exceptions_entry_is_not_the_interrupted_functions() -> None:
     model = model_of(Edge(0, 1, 2, Passage.INTO_EXCEPTION, 0))
     assert model.by_node(np.array([3], np.int64), 1) == [3]
+    assert model.by_address(np.array([3], np.int64)) == {0x1000: 3, 0x2000: 3 * 7}
 
 
 def test_sums_over_addresses_and_nodes_are_the_total() -> None:
@@ -92,6 +95,23 @@ def test_what_is_learned_together_is_what_is_learned_apart() -> None:
     together.learn([], BLOCKS.__getitem__)
     times = np.array([5, 3], np.int64)
     assert together.by_address(times) == model_of(JUMP, DIVISION).by_address(times)
+
+
+def test_code_without_cycles_refuses_only_sums_of_what_ran_it() -> None:
+    blocks = (*BLOCKS, CodeBlock(0x6000, bytes.fromhex("ffffffff")))
+    unknown = Edge(0, len(BLOCKS), 4, Passage.AS_WRITTEN, 1)
+    for learned in ([[unknown], [JUMP]], [[unknown, JUMP]]):
+        model = CycleModel(CORE)
+        for edges in learned:
+            model.learn(edges, blocks.__getitem__)
+        assert model.edges == 2
+        assert model.total(np.array([1]), np.array([5])) == Span(15, 15)
+        assert model.total(np.array([0, 1]), np.array([0, 5])) == Span(15, 15)
+        for _ in range(2):
+            with pytest.raises(ConfigurationError, match=r"at 0x6000 \(ff ff ff ff\) is not known"):
+                model.total(np.array([0, 1]), np.array([1, 5]))
+        times = np.array([1, 5], np.int64)
+        assert (model.by_address(times), model.by_node(times, 3)) == ({0x1000: 5, 0x1002: 10}, [0, 0, 15])
 
 
 def test_waits_for_flash_by_hand() -> None:

@@ -93,6 +93,23 @@ def test_effects_of_reads_and_writes() -> None:
     assert found.MIXED.value == 0x00F5
 
 
+def test_fields_have_the_read_action_of_their_register(tmp_path: Path) -> None:
+    path = tmp_path / "chip.svd"
+    own = "<name>SR</name><readAction>set</readAction>"
+    path.write_text(CHIP.read_text().replace("<name>SR</name>", own, 1))
+    usart = peripheral_of(path, "USART1")
+    usart.SR.value = 8
+    usart.load(usart.base, 4, LINE)
+    assert (usart.SR.TXE, usart.SR.TC, usart.SR.ORE, usart.SR.value) == (1, 1, 0, 0xFFFFFFF7)
+
+
+def test_a_field_named_as_an_attribute_of_registers_is_an_item(tmp_path: Path) -> None:
+    path = tmp_path / "chip.svd"
+    path.write_text(CHIP.read_text().replace("<name>TXE<", "<name>memory<"))
+    usart = peripheral_of(path, "USART1")
+    assert (usart.SR["memory"], usart.SR.value, usart.content[0]) == (1, 0xC0, 0xC0)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "which", "error", "text"),
     [

@@ -612,3 +612,40 @@ def test_two_runs_at_once_in_one_project(pytester: pytest.Pytester, monkeypatch:
     assert [run.returncode for run in runs] == [0, 0]
     assert all("1 passed" in text for text in said)
     assert len(list((pytester.path / "cache" / "minrpc" / "firmware").glob("[!.]*"))) == 1
+
+
+def test_a_mark_limits_the_calls_of_all_fixtures(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.call_timeout(5)
+        def test_of_several(devices):
+            assert devices("posix")[0].call_timeout_s == 5.0
+
+        @pytest.mark.call_timeout(seconds=6)
+        def test_named(device):
+            assert device.call_timeout_s == 6.0
+
+        @pytest.mark.parametrize("number", [
+            pytest.param(mark, marks=pytest.mark.call_timeout(*args, **named))
+            for mark, (args, named) in enumerate(
+                [((), {}), ((1, 2), {}), (("x",), {}), ((0,), {}), ((), {"s": 1})]
+            )
+        ])
+        def test_wrong(device, number):
+            pass
+        """
+    )
+    result = run(pytester, "--platform", "posix")
+    result.assert_outcomes(passed=2, errors=5)
+    line = "E *UsageError: call_timeout takes a number of seconds above 0, e.g. @pytest.mark.call_timeout(5)"
+    result.stdout.fnmatch_lines([line] * 5)
+
+
+@pytest.mark.parametrize("mark", ["skip", "skipif(True, reason='not now')"])
+def test_a_test_that_a_mark_skips_needs_no_device(pytester: pytest.Pytester, mark: str) -> None:
+    pytester.makepyfile(f"import pytest\n\n@pytest.mark.{mark}\ndef test_add(device):\n    pass\n")
+    result = run(pytester, "--platform", "posix")
+    result.assert_outcomes(skipped=1)
+    assert result.ret == pytest.ExitCode.OK

@@ -4,9 +4,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
+from minrpc.plugin.run_page import note_measurement, note_phase, write_page
+from minrpc.plugin.tally import Tally
 from minrpc.publish import RunRecord, run_of
+
+from tests.unit.timing.samples import measured
 
 TESTS = """
 import pytest
@@ -99,3 +105,55 @@ def test_a_page_that_can_not_be_written_is_told_before_the_tests(
     ran = pytester.runpytest("--platform", "posix", "--minrpc-report", name)
     assert ran.ret == pytest.ExitCode.USAGE_ERROR
     ran.stderr.fnmatch_lines([f"*{name}*"])
+
+
+@pytest.mark.parametrize("options", [(), pytest.param(("-n", "2"), marks=pytest.mark.slow)])
+def test_a_call_that_several_tests_measured_has_the_tests_names(
+    pytester: pytest.Pytester, options: tuple[str, ...]
+) -> None:
+    pytester.makepyfile("""
+        import pytest
+
+        @pytest.mark.parametrize("flags", ["-O2", "-O3"])
+        def test_x(device, record_timing, flags):
+            measured = device.system_lib().measure("inc", repeat=5)(1)
+            record_timing("scale", measured.net())
+            record_timing(f"scale {flags}", measured)
+    """)
+    ran = pytester.runpytest("--platform", "posix", "--minrpc-report", "page.json", *options)
+    ran.assert_outcomes(passed=2)
+    records = run_of((pytester.path / "page.json").read_text()).records
+    assert {(record.measurement.name, record.measurement.subtracted) for record in records} == {
+        ("scale [test_x[posix--O2]]", True),
+        ("scale -O2", False),
+        ("scale [test_x[posix--O3]]", True),
+        ("scale -O3", False),
+    }
+
+
+def test_tests_of_one_name_are_told_apart_by_their_files(tmp_path: Path) -> None:
+    tally = Tally()
+    for test, name in (("a.py::test_x", "add"), ("b.py::test_x", "add"), ("b.py::test_x", "mul")):
+        note_measurement(tally, test, name, "posix", None, measured([1]))
+    write_page(tmp_path / "page.json", tally)
+    names = [record.measurement.name for record in run_of((tmp_path / "page.json").read_text()).records]
+    assert names == ["add [a.py::test_x]", "add [b.py::test_x]", "mul"]
+
+
+def test_a_test_that_passes_at_its_second_try_has_passed() -> None:
+    tally = Tally()
+    for outcomes in (("passed", "failed", "passed"), ("passed", "passed", "passed")):
+        for when, outcome in zip(("setup", "call", "teardown"), outcomes, strict=True):
+            report: Any = pytest.TestReport("t", ("t.py", 1, "t"), {}, outcome, "why", when, duration=1.0)  # type: ignore[arg-type]
+            note_phase(tally, report, pytest.CallInfo.from_call(lambda: None, when), "posix")  # type: ignore[arg-type]
+    assert tally.tests == {"t": {"outcome": "passed", "took_s": 3.0, "text": "", "platform": "posix"}}
+
+
+def test_a_collection_leaves_the_page_and_the_coverage(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_right(device):\n    device.info()\n")
+    files = [pytester.path / name for name in ("page.md", "lines.info")]
+    for file in files:
+        file.write_text("of an earlier run")
+    options = ("--collect-only", "--minrpc-report=page.md", "--minrpc-coverage=lines.info")
+    assert pytester.runpytest("--platform", "posix", *options).ret == 0
+    assert [file.read_text() for file in files] == ["of an earlier run"] * 2

@@ -18,7 +18,7 @@ from minrpc.timing.comparison_text import comparison_markdown
 from minrpc.timing.record import dump
 
 from tests.unit.publish.runs import counted
-from tests.unit.timing.samples import EXACT, FIRMWARE, recorded
+from tests.unit.timing.samples import EXACT, FIRMWARE, WALL, recorded, with_measured
 
 PLATFORMS = ("posix", "bare_mps2_an385")
 
@@ -117,6 +117,57 @@ def test_the_most_itself_is_allowed() -> None:
         assert bool(broken_limits(limits(flash=most), [counted([1000])])) == broken, most
     for most, broken in ((100, False), (99, True)):
         assert bool(broken_limits(limits(add={"ticks": most}), [counted([1000])])) == broken, most
+
+
+@pytest.mark.parametrize(
+    ("limit", "base", "head"),
+    [({"time": "+2%"}, 1000, 1020), ({"time": "5 us"}, 1, 1250), ({"ticks": "+0.3"}, 1, 4)],
+)
+def test_rounding_of_floating_point_breaks_no_limit(limit: dict[str, str], base: int, head: int) -> None:
+    assert broken_limits(limits(add=limit), [counted([head])], [counted([base])]) == []
+    assert broken_limits(limits(add=limit), [counted([head + 1])], [counted([base])])
+
+
+def test_a_net_base_below_zero_allows_itself() -> None:
+    (limit,) = limits(add={"ticks": "+2%"})
+    assert limit.allows(-0.5, -0.5)
+    assert not limit.allows(-0.5, 0.5)
+
+
+def test_the_most_does_not_depend_on_the_base() -> None:
+    """The timer's share is larger in a batch of one call: only growth is judged without it."""
+    base, head = recorded([7000], number=10), recorded([1003], number=1)
+    for before in ((), [base]):
+        (broken,) = broken_limits(limits(add={"ticks": 1000}), [head], before)
+        assert broken.head == 1003
+    assert broken_limits(limits(add={"ticks": 1003}), [head], [base]) == []
+
+
+@pytest.mark.parametrize("what", ["time", "ticks"])
+def test_times_of_two_clocks_are_not_compared(what: str) -> None:
+    base, head = recorded([1000]), recorded([5000])
+    given = limits(add={what: "+2%"})
+    assert broken_limits(given, [head], [base])
+    net = replace(base, measurement=base.measurement.net())
+    for other in (*(recorded([1000], clock=clock) for clock in (replace(EXACT, icount_shift=5), WALL)), net):
+        assert broken_limits(given, [head], [other]) == []
+        assert unchecked_limits(given, [head], [other]) == list(given)
+
+
+def test_growth_is_over_the_newest_record_of_the_base() -> None:
+    new = replace(recorded([1000], flash=20000), when="2026-01-02T00:00:00+00:00")
+    for old in (recorded([2000], flash=30000), with_measured(recorded([2000], flash=30000), name="inc")):
+        broken = broken_limits(limits(flash="+0", add={"ticks": "+0"}), [recorded([1500])], [new, old])
+        assert [(each.limit.what, each.base) for each in broken] == [("ticks", 100)]
+        broken = broken_limits(limits(flash="+0"), [recorded([1], flash=20016)], [new, old])
+        assert [each.base for each in broken] == [20000]
+
+
+def test_a_limit_is_of_a_call_that_several_tests_measured_too() -> None:
+    run = [counted([1000], name=f"add [test_x[-O{level}]]") for level in (2, 3)]
+    broken = broken_limits(limits(add={"ticks": 99}), run)
+    assert [each.subject.partition("(")[0] for each in broken] == ["add [test_x[-O2]]", "add [test_x[-O3]]"]
+    assert broken_limits(limits(ad={"ticks": 99}), run) == []
 
 
 def test_growth_without_a_base_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

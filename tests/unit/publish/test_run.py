@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from dataclasses import replace
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -18,7 +21,7 @@ from minrpc.publish.history import histories
 from minrpc.publish.html_page import html_page
 from minrpc.publish.markdown_page import markdown_page
 from minrpc.publish.run_record import joined
-from minrpc.publish.tables import histogram, own_sizes, own_tree, profile_tables, why
+from minrpc.publish.tables import firmwares, histogram, own_sizes, own_tree, profile_tables, why
 from minrpc.timing import MeasuredCode
 from minrpc.timing.compare import compare
 from minrpc.timing.comparison_text import comparison_markdown
@@ -108,7 +111,9 @@ def test_a_profile_by_cycles_says_so_after_reading_it_again() -> None:
     tables = list(profile_tables(again.profiles[0]))
     assert [table.title for table in tables] == ["90 to 110 core cycles by function", "Core cycles by line"]
     assert tables[0].notes[1] == "Each row has the least."
-    assert "sum(int8[2]): 100 core cycles" in html_page(run, "now")
+    page = html_page(run, "now")
+    assert "sum(int8[2]): 100 core cycles" in page
+    assert "expf: 35 core cycles (35.0%)" in page
 
 
 def test_a_profile_whose_function_has_another_name_in_the_tree() -> None:
@@ -183,6 +188,36 @@ def test_tests_of_a_single_outcome_are_open() -> None:
     assert "<details open>" not in html_page(whole(), "now")
 
 
+@pytest.mark.parametrize(
+    ("kind", "ordered"),
+    [
+        ("number", ["9 ticks", "10 ticks", "207,851.2 ticks"]),
+        ("number", ["-1 ticks (-5 %)", "0", "+3 % (p = 0.1)", "+10 ticks (+4 %)"]),
+        ("number", ["910 µs ± 2 ms", "8.3 ms ± 20 µs", "1.2 s", "4 samples", "5 million"]),
+        (
+            "number",
+            ["990 ns 1a2b3c", "4 µs", "4.5 µs 9f", "50 mHz", "2 Hz", "1,234 or more", "2 kHz", "-", ""],
+        ),
+        ("", ["10 µs", "1 ms", "0.5%", "10", "10 ticks", "9 ticks", "test_10", "test_9"]),
+    ],
+)
+def test_a_column_of_numbers_is_sorted_by_value_whatever_its_unit(kind: str, ordered: list[str]) -> None:
+    """In another column only a cell that is a number alone is one."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("there is no node: apt-get install nodejs")
+    functions = (
+        (files("minrpc.publish") / "page.js").read_text(encoding="utf-8").partition("function sortBy")[0]
+    )
+    cells = [{"textContent": text} for text in sorted(ordered)]
+    script = f"""{functions}
+    const cells = {json.dumps(cells)};
+    cells.forEach((cell) => cell.classList = {{ contains: (name) => name === "{kind}" }});
+    cells.sort((one, other) => order(value(one), value(other)));
+    console.log(JSON.stringify(cells.map((cell) => cell.textContent)));"""
+    assert json.loads(subprocess.check_output([node, "-e", script])) == ordered
+
+
 def test_a_run_of_nothing_is_a_page() -> None:
     assert markdown_page(RunRecord("Nothing")) == "### Nothing\n"
     assert "<h1>Nothing</h1>" in html_page(RunRecord("Nothing"), "now")
@@ -211,6 +246,15 @@ def test_bencher() -> None:
     call = found["add(float32[1024], float32[1024], float32[1024]) on posix"]
     assert call["latency"]["lower_value"] <= call["latency"]["value"] <= call["latency"]["upper_value"]
     assert found["bare_mps2_an385"] == {"flash": {"value": 20000}, "ram": {"value": 3000}}
+
+
+def test_sizes_are_of_the_firmware_that_was_measured_last() -> None:
+    old = recorded([10], flash=20000)
+    new = replace(recorded([10], flash=20016), when="2026-01-02T00:00:00+00:00")
+    for records in ([old, new], [new, old]):
+        run = RunRecord("Twice", records=records)
+        assert json.loads(bencher(run))["bare_mps2_an385"]["flash"] == {"value": 20016}
+        assert [row[1] for row in firmwares(run).rows] == ["20,016"]
 
 
 def test_tvms_profiling_report() -> None:

@@ -15,7 +15,7 @@ from minrpc.replay.memory_check import MemoryCheck
 from minrpc.replay.memory_judge import Extent
 from minrpc.replay.operations import Kind, Operation, operations
 from minrpc.replay.origins import Known, Replay, Value, Within
-from minrpc.replay.trace import BLOCK, LEFT, STEP, Recorded
+from minrpc.replay.trace import BLOCK, LEFT, SIZE_AT, STEP, STORE, Recorded
 
 
 class Shown(NamedTuple):
@@ -125,3 +125,36 @@ def test_the_upper_bits_of_an_address_are_no_pointer(code: str, value: Value) ->
     replay = Replay(image, variables, Extent(0, 8, "stack"), {}, {})
     replay.run(np.array([(0x100, int(BLOCK) | len(text) - 4)], STEP), np.array([Part.LIBRARY], np.uint8))
     assert replay._registers["a5"] == value
+
+
+@pytest.mark.parametrize(
+    ("code", "last", "calls"),
+    [
+        ("0120 0ff00dc0", 2, None),  # movs r0, #1; le lr, back
+        ("4ef001e0 0120", 4, None),  # dls lr, lr; movs r0, #1
+        ("0120 4ef001e0 fff7fbff", 6, 0x10A),  # movs r0, #1; dls lr, lr; bl
+        ("", 4, None),
+    ],
+)
+def test_registers_are_not_known_behind_an_unknown_instruction(
+    code: str, last: int, calls: int | None
+) -> None:
+    text = bytes.fromhex(code)
+    image = Mock(machine="EM_ARM", function_at=Mock(return_value=None))
+    image.bytes_at = lambda at, size: text[at - 0x100 :][:size]
+    replay = Replay(image, Mock(), Extent(0, 8, "stack"), {}, {})
+    replay._registers |= {"r0": Known(2), "r4": Known(3)}
+    replay.run(np.array([(0x100, int(BLOCK) | last)], STEP), np.array([Part.LIBRARY], np.uint8))
+    assert (replay._registers, replay._calls) == ({"zero": Known(0)}, calls)
+
+
+@pytest.mark.parametrize("code", ["81ed001f", "4ef001e0"])  # vstrw.32 q0, [r1]; one that is unknown
+def test_a_store_by_an_instruction_of_another_kind_is_a_store(code: str) -> None:
+    text = bytes.fromhex(code)
+    image = Mock(machine="EM_ARM", function_at=Mock(return_value=None), bytes_at=lambda *_: text)
+    replay = Replay(image, Mock(), Extent(0, 16, "stack"), {}, {})
+    replay._memory |= {8: Within(8), 12: Within(8)}
+    replay._written[:] = bytes(16)
+    stores = [(0x100, int(STORE) | 2 << int(SIZE_AT) | at) for at in (4, 8)]
+    replay.run(np.array([(0x100, int(BLOCK)), *stores], STEP), np.array([Part.LIBRARY] * 3, np.uint8))
+    assert (list(replay._memory), bytes(replay._written)) == ([12], b"\0" * 4 + b"\1" * 8 + b"\0" * 4)

@@ -241,3 +241,21 @@ def test_a_projects_directory_that_is_not_utf8_is_told(project: Path) -> None:
 def test_a_name_that_is_none(name: str) -> None:
     with pytest.raises(ConfigurationError, match="is no name for a platform"):
         merged(f'[platforms."{name}"]\nextends = "posix"')
+
+
+def test_a_projects_directory_may_have_the_letters_of_a_pattern(project: Path) -> None:
+    directory = project.rename(project.parent / "p[1]*")
+    (directory / "minrpc.toml").write_text("[firmware]\nsources = ['kernels/*.c', 'one.c']\n")
+    names = [str(directory / name) for name in ("kernels/a.c", "kernels/b.c", "one.c")]
+    assert list(load_platforms(directory / "minrpc.toml")["bare_mps2_an385"].sources) == names
+
+
+def test_a_working_directory_that_was_deleted_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(ConfigurationError, match="the working directory has been deleted"):
+        load_platforms()

@@ -8,9 +8,11 @@ from typing import Any, get_type_hints
 
 import pytest
 from minrpc import PLATFORMS, ConfigurationError, Target
+from minrpc.library import Sources
 from minrpc.targets import Options, Platforms, TargetFields, merge, options_from
 from minrpc.targets.option_table import DEVICE_OPTIONS
 from minrpc.targets.options import add_device_options, split_names
+from minrpc.targets.project import define_list
 
 
 def parse(*argv: str) -> Options:
@@ -52,6 +54,9 @@ def test_a_port_with_its_rate() -> None:
         (["--serial-port", "p", "--platform", "a,b"], "leads to one device"),
         (["--serial-port", "p", "--timing", "exact"], "--timing exact is not available"),
         (["--total-timeout", "0"], "more than 0 seconds"),
+        (["--platform", ""], "--platform is empty"),
+        (["--platform", " ,", "--platform="], "--platform is empty"),
+        (["--call-timeout", "inf"], "--call-timeout must be more than 0 seconds and finite"),
     ],
 )
 def test_what_does_not_fit_together(argv: list[str], text: str) -> None:
@@ -105,7 +110,10 @@ def test_a_later_file_is_over_an_earlier() -> None:
     [
         ("device = 3", "device must be a table"),
         ("[device]\ncall_timeout = 3", "device.call_timeout: unknown key"),
-        ("[device]\ncall_timeout_s = 0", "device.call_timeout_s: must be seconds, more than 0, not 0"),
+        (
+            "[device]\ncall_timeout_s = 0",
+            "device.call_timeout_s: must be seconds, more than 0, not 0",
+        ),
         ("[device]\ncall_timeout_s = true", "must be seconds"),
         ('[device]\nlink = "usb"', "device.link: must be one of pty, socket, not 'usb'"),
         ('[platforms.posix]\ndirect = "off"', "platforms.posix.direct: must be true or false, not 'off'"),
@@ -123,7 +131,14 @@ def test_what_is_wrong_in_a_file(text: str, message: str) -> None:
         ({"call_timeout_s": -3}, "call_timeout_s: must be seconds, more than 0, not -3"),
         ({"session_timeout_s": "3"}, "session_timeout_s: must be seconds, more than 0, not '3'"),
         ({"call_timeout_s": None}, "call_timeout_s: must be seconds, more than 0, not None"),
-        ({"call_timeout_s": float("nan")}, "call_timeout_s: must be seconds, more than 0, not nan"),
+        (
+            {"call_timeout_s": float("nan")},
+            "call_timeout_s: must be seconds, more than 0, not nan",
+        ),
+        (
+            {"call_timeout_s": float("inf")},
+            "call_timeout_s: must be seconds, more than 0, not inf",
+        ),
         ({"link": "usb"}, "link: must be one of pty, socket, not 'usb'"),
         ({"timing": "exakt"}, "timing: must be one of exact, wall, board, not 'exakt'"),
         ({"direct": "off"}, "direct: must be true or false, not 'off'"),
@@ -151,3 +166,13 @@ def test_a_misspelled_option_is_proposed() -> None:
         Target.named("posix", timming="exact")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="'xyz'; there is "):
         Target.named("posix", xyz=1)  # type: ignore[call-arg]
+
+
+def test_a_table_of_definitions_means_the_same_in_python_as_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "a.c").touch()
+    table = {"FAST": True, "SLOW": False, "TILE": 8}
+    expected = ("FAST", "SLOW=0", "TILE=8")
+    assert define_list(table, "defines") == expected
+    given = {**table, "BARE": None}
+    assert Target.named("posix", defines=given).platform.defines == (*expected, "BARE")
+    assert Sources.of(tmp_path / "a.c", defines=given).defines == (*expected, "BARE")

@@ -187,6 +187,48 @@ def test_different_clocks_do_not_compare() -> None:
     assert "icount shift 5" in change.note
 
 
+def test_net_and_gross_times_do_not_compare() -> None:
+    gross = recorded([1000] * 6)
+    net = dataclasses.replace(gross, measurement=gross.measurement.net())
+    (change,) = compare([gross], [net]).changes
+    assert (change.verdict, change.note) == ("not comparable", "base gross; head net")
+    assert compare([net], [net]).changes[0].verdict == "same"
+    # A file keeps it; without the key a time is gross.
+    assert parse(dump([net, gross])) == [net, gross]
+    entry = net.to_json()
+    assert entry.pop("net")
+    assert TimingRecord.from_json(entry) == gross
+
+
+def at(hour: int, record: TimingRecord) -> TimingRecord:
+    """The record of a measurement at this hour."""
+    return dataclasses.replace(record, when=f"2026-01-01T{hour:02}:00:00+00:00")
+
+
+def test_the_newest_record_of_a_call_is_compared_wherever_it_stands() -> None:
+    code = [MeasuredCode(30, {"add": 30}, "GNU C17 12", level) for level in ("-O2", "-Os")]
+    old, new = (
+        at(hour, with_measured(recorded([ticks] * 6), code=each))
+        for hour, ticks, each in zip((1, 2), (1000, 2000), code, strict=True)
+    )
+    other = dataclasses.replace(at(1, old), platform="other")
+    for head in ([new, old, other], [old, new, other]):
+        comparison = compare([old, other], head)
+        assert [(change.platform, change.verdict) for change in comparison.changes] == [
+            (new.platform, "slower"),
+            ("other", "same"),
+        ]
+        assert [size.platform for size in comparison.sizes if size.own is not None] == [new.platform, "other"]
+        assert [change.head for change in comparison.builds] == ["-Os"]
+
+
+def test_the_firmware_of_the_newest_record_is_compared() -> None:
+    """Calls that were not measured again keep their place, and the firmware of their time."""
+    add, inc = at(1, recorded([1000])), at(1, with_measured(recorded([10]), name="inc"))
+    head = merged([add, inc], at(2, recorded([1000], flash=20016)))
+    assert [size.grown for size in compare([add, inc], head).sizes] == [16, 0]
+
+
 def test_only_what_is_exact_fails_unless_asked() -> None:
     slower = compare([recorded(noisy(1, 1.0), clock=WALL)], [recorded(noisy(2, 1.5), clock=WALL)])
     assert not slower.worse(strict=False)
@@ -221,6 +263,16 @@ def test_what_was_not_compared_is_counted_beside_what_was() -> None:
     assert headline(compare([old], [old])) == "Timings: none of 1 slower"
     assert headline(compare([old], [old, other])) == "Timings: none of 1 slower; 1 new"
     assert compare([old], [old, other]).compared == 1
+
+
+def test_cycles_that_are_a_device_s_own_counter_are_no_core_s() -> None:
+    (sample,) = recorded([1000]).measurement.samples
+    base, head = (
+        with_measured(recorded([1000]), samples=(dataclasses.replace(sample, columns={"cycles": count}),))
+        for count in (40, 8000)
+    )
+    assert "\n  cycles        4 a call\n" in record_text(base)
+    assert "| cycles " in comparison_markdown(compare([base], [head]))
 
 
 def test_a_record_as_text() -> None:
@@ -414,6 +466,21 @@ def test_a_small_change_on_the_hosts_clock_is_none(percent: float, verdict: str)
         assert change.verdict == expected
         assert change.p_value is not None
         assert change.p_value < 0.01
+
+
+def test_the_summary_of_processes_tells_processes() -> None:
+    """Ten processes of ten repeats, each slower by 1 % of the first: nine steps lead to the last."""
+    samples = [Sample(10_000 + 100 * place, 1, process=place) for place in range(10) for _ in range(10)]
+    record = with_measured(recorded([1], clock=WALL), samples=tuple(samples))
+    assert "drift         +8.61 % from the first process to the last (p = " in record_text(record)
+    samples[70:80] = [Sample(90_000, 1, process=7)] * 10
+    text = record_text(with_measured(record, samples=tuple(samples)))
+    assert "outliers      1, kept (process 8: 90,000 ticks)" in text
+    text = record_text(with_measured(record, samples=tuple(samples[:30])))
+    assert "it takes 6 processes" in text
+    assert "it takes 4 processes" in text
+    steps = recorded([1000 + 10 * place for place in range(10)])
+    assert "+8.61 % from the first repeat to the last" in record_text(steps)
 
 
 def replace_process(record: TimingRecord, process: int) -> TimingRecord:

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from minrpc import Sample
 from minrpc.reports.figures import new_figure
 from minrpc.timing import plot
 from minrpc.timing.compare import compare
 
-from tests.unit.timing.samples import recorded
+from tests.unit.timing.samples import WALL, recorded
 
 pytestmark = pytest.mark.extra("plot")
 
@@ -52,6 +53,19 @@ def test_repeats_stand_in_their_order_with_outliers_and_the_median(
     ]
     assert sum(bar.get_width() for bar in spread.patches) == len(cycles)
     assert (tmp_path / "one.svg").stat().st_size > 0
+
+
+def test_repeats_of_several_processes_stand_at_their_process(figures: list[Any], tmp_path: Path) -> None:
+    ticks = (1000, 1010, 1020, 1000, 1010, 9000, 1020)
+    samples = tuple(Sample(each + more, 1, process=i) for i, each in enumerate(ticks) for more in (0, 2))
+    record = recorded([1], clock=WALL)
+    measurement = dataclasses.replace(record.measurement, samples=samples)
+    plot.draw_samples(dataclasses.replace(record, measurement=measurement), tmp_path / "one.svg")
+    order, _ = figures[0].axes
+    repeats, outlier, _ = points(order)
+    assert repeats == ([sample.process + 1 for sample in samples], [sample.ticks for sample in samples])
+    assert outlier == ([6], [9001])
+    assert order.get_xlabel() == "process"
 
 
 def test_each_call_that_both_have_is_a_panel_with_both_rows(figures: list[Any], tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from minrpc.transport import (
     open_terminal,
     set_raw,
 )
+from minrpc.transport.fd import _milliseconds
 
 Pair = tuple[Transport, Transport]
 ALL_BYTES = bytes(range(256)) * 4
@@ -364,3 +365,8 @@ def test_what_is_kept_while_it_writes_has_a_limit_and_is_counted_down(
     assert host.read(0.0) + host.read(0.0) == b"y" * 39 + b"z"
     assert host._kept_bytes == 0
     assert listening == ["_both"] * 3 + ["_writable", "_both"]
+
+
+def test_a_limit_without_end_waits_as_long_as_poll_can() -> None:
+    assert _milliseconds(float("inf")) == _milliseconds(1e300) == 2**31 - 1
+    assert (_milliseconds(0.0001), _milliseconds(0)) == (1, 0)

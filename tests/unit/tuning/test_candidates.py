@@ -179,3 +179,10 @@ def test_a_condition_that_is_none_is_refused(where: str, said: str) -> None:
 def test_a_condition_has_texts_and_fractions_too() -> None:
     space = Space({"T": ["int8_t", "int"], "X": ["0.5", "2"]}, where="T == 'int' and X < 1")
     assert [str(space[number]) for number in space.numbers] == ["T=int X=0.5"]
+
+
+def test_a_line_without_ticks_is_read() -> None:
+    line = CandidateResult(Candidate(0), "correct", "", 3.0, ticks=9.0).to_json()
+    assert CandidateResult.from_json(line).ticks == 9.0
+    del line["ticks"]
+    assert CandidateResult.from_json(line).ticks == 0.0

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -175,6 +176,21 @@ def test_outputs_are_looked_at_before_and_after_and_no_time_is_zero(
     assert result.valid == (result.cost > 0)
     assert not library.rights
     assert not library.batches
+
+
+@pytest.mark.parametrize(("objective", "cost"), [("time", 50.0), ("cycles", 300.0)])
+def test_a_result_has_the_clocks_ticks_whatever_the_objective(
+    objective: Any,  # noqa: ANN401 - a literal
+    cost: float,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = SimpleNamespace(counters={"cycles": ()}, clock=CLOCK, counter_per_call=lambda _: 300.0)
+    monkeypatch.setattr("minrpc.tuning.judging.load_compiled", lambda *_: Library([], []))
+    monkeypatch.setattr("minrpc.tuning.judging._require_callable", lambda *_: None)
+    monkeypatch.setattr("minrpc.tuning.judging._timed_call", lambda *_: (found, 50.0))
+    bench = Bench(Kernel(Path("k.c"), "k", (), objective=objective), UNUSED, UNUSED)
+    result = bench._measured(UNUSED, Candidate(0), BUILT, False, {})
+    assert (result.cost, result.ticks, result.seconds) == (cost, 50.0, CLOCK.seconds(50.0))
 
 
 def test_cycles_are_those_of_whole_instructions_without_what_measuring_takes() -> None:

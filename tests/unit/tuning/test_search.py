@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from minrpc import ConfigurationError
 from minrpc.tuning import Candidate, CandidateResult, Kernel, Space, tune
 
 SPACE = Space({"A": ["1", "2", "3", "4"]})
@@ -104,3 +105,24 @@ def test_a_check_leaves_the_kernels_arguments() -> None:
 def test_a_result_is_compared_where_the_check_gives_one(due: float | None, wrong: str) -> None:
     kernel = replace(KERNEL, check=lambda x: due)
     assert kernel.wrong(lambda x: 3) == wrong
+
+
+def test_a_wrong_integer_is_found_however_near_it_is() -> None:
+    kernel = Kernel(Path("k.c"), "k", (np.full(2, 200000, np.int32),), right)
+    assert kernel.wrong(lambda x: x.__setitem__(slice(2), [200001, 200002])) == (
+        "argument 0: element 1 is 200002, not 200001"
+    )
+
+
+def test_a_wrong_struct_is_found() -> None:
+    def check(x: np.ndarray) -> None:
+        x["a"] = 1
+
+    kernel = Kernel(Path("k.c"), "k", (np.zeros(2, [("a", "i4"), ("b", "f4")]),), check)
+    assert kernel.wrong(lambda x: None) == "argument 0: element 0 is (0, 0.0), not (1, 0.0)"
+
+
+@pytest.mark.parametrize("jobs", [0, -1])
+def test_a_run_has_at_least_one_device(jobs: int) -> None:
+    with pytest.raises(ConfigurationError, match=f"jobs is at least 1, not {jobs}"):
+        next(tune(KERNEL, SPACE, UNUSED, jobs=jobs))

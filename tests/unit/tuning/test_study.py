@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from minrpc import ConfigurationError, HarnessError, Target
 from minrpc.cli import main
-from minrpc.tuning import Kernel, Study, study
+from minrpc.tuning import Candidate, CandidateResult, Kernel, Study, study
+from minrpc.tuning.study import _row
 
 C = """
 #include <stdint.h>
@@ -135,3 +136,9 @@ def test_the_table_tells_whose_cycles_it_has() -> None:
     )
     made = Study(("platform",), rows, {"m4": "estimate: a core's table"})
     assert made.markdown().endswith("\n\nm4: cycles are an estimate: a core's table.")
+
+
+def test_a_row_has_the_clocks_ticks_beside_the_cycles() -> None:
+    result = CandidateResult(Candidate(0), "correct", "", 300.0, counters={"cycles": 300.0}, ticks=25.0)
+    row = _row(result, {})
+    assert (row["ticks"], row["cycles"]) == (25.0, 300.0)
