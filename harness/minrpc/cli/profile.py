@@ -14,7 +14,7 @@ from typing import Final
 from minrpc.cli.call_arguments import call_arguments
 from minrpc.cli.recorded import recorded
 from minrpc.cli.source_options import add_build_options, add_call_options
-from minrpc.counters.profile import APART, Profile
+from minrpc.counters.profile import APART, Profile, unit_title
 from minrpc.counters.profile_files import callgrind, flame_graph, speedscope
 from minrpc.errors import ConfigurationError, MissingError
 from minrpc.firmware import Firmware
@@ -68,7 +68,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.annotate:
         print("\n".join(_annotated(profile, arguments.annotate, firmware)))
     writers: tuple[Callable[[Profile], str], ...] = (
-        lambda profile: flame_graph(profile.name, profile.called, profile.unit_title),
+        lambda profile: flame_graph(profile.name, profile.called, unit_title(profile.unit)),
         partial(callgrind, source=firmware.source),
         speedscope,
     )

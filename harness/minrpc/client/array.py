@@ -157,7 +157,7 @@ def host_elements(data: npt.ArrayLike, dtype: DataType | None) -> npt.NDArray[An
     Raises TypeError for a masked array and for what can't be converted, ValueError for a float that is no
     integer, OverflowError for a value out of the range of an integer's type.
     """
-    if isinstance(data, np.ndarray) and hasattr(data, "filled"):
+    if is_masked(data):
         raise TypeError("a masked array has no element where it is masked: pass .filled(...) or .data")
     elements = np.asarray(data)
     if dtype is None:
@@ -205,6 +205,11 @@ def _is_native(dtype: DataType, host: np.dtype[Any]) -> bool:
 
 def _bytes_of(elements: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     return elements.reshape(-1).view(np.uint8)
+
+
+def is_masked(value: object) -> bool:
+    """True for a masked array of numpy's, told without numpy.ma, which need not be imported."""
+    return isinstance(value, np.ndarray) and hasattr(value, "filled")
 
 
 def sizes_of(shape: int | tuple[int, ...]) -> tuple[int, ...]:

@@ -28,6 +28,11 @@ APART: Final = frozenset({INTERRUPTS, CALLING})
 Unit = Literal["instructions", "cycles"]
 
 
+def unit_title(unit: str) -> str:
+    """The unit for readers: cycles are a core's, estimated."""
+    return "core cycles" if unit == "cycles" else unit
+
+
 @dataclass(frozen=True)
 class Profile:
     """One call's instructions, or estimated cycles; the evaluator's own call of the function is among them.
@@ -52,11 +57,6 @@ class Profile:
     def total(self) -> int:
         """All instructions or cycles, with the cost of calling the function."""
         return self.counts.total
-
-    @property
-    def unit_title(self) -> str:
-        """The unit for readers, as `CallProfile.unit_title`."""
-        return "core cycles" if self.unit == "cycles" else self.unit
 
     @property
     def inclusive(self) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from minrpc.counters.call_tree import CallTree
-from minrpc.counters.profile import Profile
+from minrpc.counters.profile import Profile, unit_title
 from minrpc.program.lines import Line
 from minrpc.reports.colors import warm
 
@@ -97,7 +97,7 @@ def speedscope(profile: Profile) -> str:
         "profiles": [
             {
                 "type": "sampled",
-                "name": f"{profile.name}: {profile.unit_title}",
+                "name": f"{profile.name}: {unit_title(profile.unit)}",
                 "unit": "none",
                 "startValue": 0,
                 "endValue": profile.total,

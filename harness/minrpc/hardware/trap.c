@@ -36,11 +36,9 @@ typedef void (*handler)(void);
 uint32_t trap_models[2U * (MODELS + 1U)];
 /* Pages of devices that the firmware itself uses, found as it uses them; 0: free. */
 uint32_t trap_pages[PAGES];
-/* Handlers of interrupts that models have raised, in the order in which they come; 0 behind them.
- */
+/* Handlers that models have raised, in the order in which they come; 0 behind them. */
 handler trap_raised[RAISED + 1U];
-/* Handlers of an interrupt that comes at once or never, and of a sweep's, which waits if
- * is_pending. */
+/* The handler that comes at once or never, and the sweep's, which waits if is_pending. */
 static volatile handler at_once;
 static handler swept;
 static int is_pending;

@@ -310,8 +310,8 @@ class Trap:
 
     def _is_bit(self, address: int) -> bool:
         """True for the address of a single bit, if no peripheral is there."""
-        is_register = any(item.overlaps(address, 1) for item in self._peripherals)
-        return self.has_bits and address in _BITS and not is_register
+        may_be = self.has_bits and address in _BITS
+        return may_be and not any(item.overlaps(address, 1) for item in self._peripherals)
 
     def content(self, address: int, size: int) -> bytes | None:
         """See `MemoryOnHost`: of registers, without an access, as while Python answers C makes none."""

@@ -559,9 +559,7 @@ void trap_allow(void)
 	barrier();
 }
 
-/* Takes a line for interrupts: `line`, or if it is negative one that nothing uses. Returns false
- * without one.
- */
+/* Takes `line` for interrupts, or if it is negative a free one. Returns false without. */
 int trap_connect(int line)
 {
 	uint32_t *table = (uint32_t *)SCB_VTOR;

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from minrpc.client.array import is_masked
 from minrpc.errors import GuardError
 from minrpc.library.frame import Block, CallFrame, HostAt
 from minrpc.library.pointer_types import Callback, check_dtype, device_address, require_bools, require_fits
@@ -183,7 +184,7 @@ class Placer:
     def _array(
         self, where: str, name: str, ctype: CType, pointer: Pointer, value: np.ndarray[Any, Any]
     ) -> Block:
-        if isinstance(value, np.ma.MaskedArray):
+        if is_masked(value):
             raise wrong(where, ctype, value, "C knows no mask: pass .filled(...) or .data of the array")
         check_dtype(where, ctype, pointer, value)
         written = not is_const(pointer.target)

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal, get_args
 
 from minrpc.counters.call_tree import CallTree
+from minrpc.counters.profile import unit_title
 from minrpc.reports.document import document, parse, to_text
 from minrpc.reports.json_values import decoded
 from minrpc.timing.record import TimingRecord, content, from_content
@@ -41,8 +42,8 @@ class CallProfile:
 
     @property
     def unit_title(self) -> str:
-        """The unit for readers: cycles are a core's, estimated."""
-        return "core cycles" if self.unit == "cycles" else self.unit
+        """The unit for readers."""
+        return unit_title(self.unit)
 
 
 @dataclass(frozen=True)

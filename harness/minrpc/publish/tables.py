@@ -66,15 +66,8 @@ def measurements(run: RunRecord) -> Table:
     """A line for each call on each platform, a call's platforms together: times, counters, memory."""
     present: set[str] = {name for record in run.records for name in record.measurement.counters}
     names = [name for name in _COUNTERS if name in present]
-    head = [
-        "call",
-        "platform",
-        "time",
-        "ticks",
-        *INCLUSIVE.values(),
-        *(counter_title(name, present) for name in names),
-    ]
-    head += ["stack", "heap"]
+    head = ["call", "platform", "time", "ticks", *INCLUSIVE.values()]
+    head += [*(counter_title(name, present) for name in names), "stack", "heap"]
     calls = {record.call: place for place, record in reversed(list(enumerate(run.records)))}
     ordered = sorted(run.records, key=lambda record: calls[record.call])
     rows = [_measured(record, names) for record in ordered]

@@ -175,7 +175,8 @@ class Replay:
             if operation.kind in (Kind.LOAD, Kind.STORE):
                 self._access(operation, rows, begin, at)
             else:
-                self._store_unknown(rows, begin, at)
+                if begin < at:
+                    self._store_unknown(rows, begin, at)
                 self._compute(operation, begin)
         if not known or known[-1].at != where + last:
             at = self._skip(where + last, rows, at)

@@ -88,7 +88,7 @@ def define_text(name: str, value: object) -> str:
 
 
 def _define(name: str, value: object, where: str) -> str:
-    if isinstance(value, bool | int | float | str):
+    if isinstance(value, int | float | str):
         return define_text(name, value)
     raise ConfigurationError(f"{where}.{name}: must be a number, a string or true, not {value!r}")
 

@@ -269,11 +269,11 @@ def merged(kept: Sequence[TimingRecord], new: TimingRecord) -> list[TimingRecord
 
 def newest(records: Iterable[TimingRecord], key: Callable[[TimingRecord], _Key]) -> dict[_Key, TimingRecord]:
     """The newest record of each key, at the place of the key's first; of several in one second, the last."""
-    found: dict[_Key, TimingRecord] = {}
+    by_key: dict[_Key, TimingRecord] = {}
     for record in records:
-        if record.when >= found.setdefault(key(record), record).when:
-            found[key(record)] = record
-    return found
+        if record.when >= by_key.setdefault(key(record), record).when:
+            by_key[key(record)] = record
+    return by_key
 
 
 def newest_firmwares(records: Iterable[TimingRecord]) -> dict[str, FirmwareRecord]:

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import pytest
 from minrpc import HarnessError, Profile
 from minrpc.counters import CallTree, Counts, Image
-from minrpc.counters.profile import INTERRUPTS
+from minrpc.counters.profile import INTERRUPTS, unit_title
 from minrpc.counters.profile_files import callgrind, flame_graph, speedscope
 from minrpc.publish.recording import place_text
 
@@ -93,7 +93,7 @@ def test_speedscope(profile: Profile) -> None:
 
 
 def test_flame_graph(profile: Profile) -> None:
-    root = ElementTree.fromstring(flame_graph(profile.name, profile.settled, profile.unit_title))
+    root = ElementTree.fromstring(flame_graph(profile.name, profile.settled, unit_title(profile.unit)))
     boxes = {group[0].text: float(group[1].get("width", "")) for group in root.findall("{*}g")}
     assert boxes == pytest.approx(
         {
@@ -108,6 +108,6 @@ def test_flame_graph(profile: Profile) -> None:
 def test_a_profile_by_cycles_is_drawn_in_core_cycles(profile: Profile) -> None:
     profile = replace(profile, unit="cycles")
     assert json.loads(speedscope(profile))["profiles"][0]["name"] == "main: core cycles"
-    drawn = flame_graph(profile.name, profile.settled, profile.unit_title)
+    drawn = flame_graph(profile.name, profile.settled, unit_title(profile.unit))
     assert "main: 19 core cycles (100.0%)" in drawn
     assert "instructions" not in drawn
