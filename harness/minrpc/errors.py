@@ -274,8 +274,8 @@ class EmulatorExitedError(HarnessError):
         self.status = status
 
 
-class QmpError(HarnessError):
-    """QEMU refused a command."""
+class MonitorError(HarnessError):
+    """QEMU refused a command of its monitor."""
 
     default_next_step = "report this together with the version that `minrpc doctor` prints"
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """QEMU's own clocks, read from outside the guest: the instructions it executed, and its virtual time.
 
+They are read by QMP, QEMU's machine protocol: a monitor beside the harness's.
+
 QEMU is stopped for a reading, so the counters stand still. Virtual time comes from counters of the emulated
 machine that QEMU derives from it and the guest does not touch:
 
@@ -14,14 +16,18 @@ machine that QEMU derives from it and the guest does not touch:
 from __future__ import annotations
 
 import calendar
+import json
 import re
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from minrpc import RunningDevice
-from minrpc.host import Deadline
-from minrpc.running.qmp import Qmp
+import pytest
+from minrpc.running import qemu
+from minrpc.targets.qemu_command import wire
 
 _MONITOR_S = 60.0
 
@@ -38,37 +44,70 @@ class QemuReading(NamedTuple):
     resolution_s: float
 
 
+class Qmp:
+    """QEMU's machine protocol: JSON objects, one a line; docs/interop/qmp-spec in QEMU."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._lines = connection.makefile("rw", encoding="utf-8")
+        assert "QMP" in self._next()
+        self.execute("qmp_capabilities")
+
+    def execute(self, command: str, **arguments: object) -> Any:  # noqa: ANN401 (JSON)
+        """The answer to `command`."""
+        self._lines.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+        self._lines.flush()
+        while "event" in (answer := self._next()):
+            continue
+        assert "return" in answer, answer
+        return answer["return"]
+
+    def _next(self) -> Any:  # noqa: ANN401 (JSON)
+        return json.loads(self._lines.readline())
+
+
+@contextmanager
+def served_by_qmp() -> Iterator[Callable[[], Qmp]]:
+    """Devices that start in the block have QMP, too; gives a function that connects to the last."""
+    with TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch, ExitStack() as end:
+        path = f"{directory}/qmp"
+        patch.setattr(qemu, "wire", lambda *given: [*wire(*given), "-qmp", f"unix:{path},server=on,wait=off"])
+
+        def connect() -> Qmp:
+            connection = end.enter_context(socket.socket(socket.AF_UNIX))
+            connection.settimeout(_MONITOR_S)
+            connection.connect(path)
+            return Qmp(connection)
+
+        yield connect
+
+
 @dataclass
 class QemuClock:
-    """Reads QEMU's clocks over its monitor. Only readings by the same object can be compared.
+    """Reads QEMU's clocks over QMP. Only readings by the same object can be compared.
 
     epoch_s: the slower counter's value when the fast counter stood at zero.
     """
 
-    running: RunningDevice
+    qmp: Qmp
     epoch_s: float | None = None
 
     def read(self) -> QemuReading:
         """Stop the guest, read the clocks, and let the guest go on."""
-        self._execute("stop")
+        self.qmp.execute("stop")
         try:
-            instructions: int = self._execute("query-replay")["icount"]
+            instructions: int = self.qmp.execute("query-replay")["icount"]
             virtual = self._virtual()
         finally:
-            self._execute("cont")
+            self.qmp.execute("cont")
         return QemuReading(instructions, *virtual)
 
     def _virtual(self) -> tuple[float | None, float]:
-        machine: str = self._execute("qom-get", path="/machine", property="type")
-        machine = f"{self._execute('query-target')['arch']} {machine}"
+        machine: str = self.qmp.execute("qom-get", path="/machine", property="type")
+        machine = f"{self.qmp.execute('query-target')['arch']} {machine}"
         for pattern, read, resolution_s in _READERS:
             if re.search(pattern, machine):
                 return read(self), resolution_s
         return None, 0.0
-
-    def _execute(self, command: str, **arguments: object) -> Any:  # noqa: ANN401 (JSON)
-        assert isinstance(self.running.qmp, Qmp), "the device does not run under QEMU"
-        return self.running.qmp.execute(command, Deadline("QEMU's clock", _MONITOR_S), **arguments)
 
     def monitor(self, line: str) -> int:
         """The number that a command of the human monitor prints last."""
@@ -76,11 +115,11 @@ class QemuClock:
 
     def monitor_text(self, line: str) -> str:
         """Output of a command of the human monitor."""
-        return str(self._execute("human-monitor-command", **{"command-line": line}))
+        return str(self.qmp.execute("human-monitor-command", **{"command-line": line}))
 
     def rtc_s(self) -> int:
         """Seconds of the machine's RTC."""
-        now = self._execute("qom-get", path="/machine", property="rtc-time")
+        now = self.qmp.execute("qom-get", path="/machine", property="rtc-time")
         fields = ("tm_year", "tm_mon", "tm_mday", "tm_hour", "tm_min", "tm_sec")
         year, month, *rest = (now[field] for field in fields)
         return calendar.timegm((year + 1900, month + 1, *rest))

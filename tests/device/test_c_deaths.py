@@ -86,7 +86,7 @@ def test_a_fault(kinds: LoadedLibrary, minrpc_shared: SharedDevice) -> None:
 def end_of(running: RunningDevice) -> type[HarnessError]:
     """A fault's error: a process ends, other devices restart and report the reason; no second fault stops an
     emulator."""
-    restarts = running.qmp or running.recording
+    restarts = running.qemu or running.recording
     return SessionTerminatedError if restarts else EmulatorExitedError
 
 
@@ -238,7 +238,7 @@ def test_a_machine_that_ends(
 ) -> None:
     """QEMU is started again each time; the fixture `device` of the next test works, too."""
     if (
-        running_device.qmp is None
+        running_device.qemu is None
         or minrpc_shared.name == "bare_microbit"
         or running_device.platform.arch == "arm64"
     ):
@@ -313,7 +313,7 @@ def test_a_loop_without_end(
         assert caught.value.stage == "call hang"
         said = " ".join(caught.value.details)
         assert "it was started again" in said
-        if running_device.qmp is not None or running_device.platform.port == "posix":
+        if running_device.qemu is not None or running_device.platform.port == "posix":
             line = lines_of("kinds.c", "for (volatile int i = 0;;")
             assert re.search(rf"it was in hang, at \S*kinds\.c:{line}", said)
         device.call_timeout_s = 60.0

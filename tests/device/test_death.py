@@ -192,7 +192,7 @@ def test_a_link_that_is_closed(doomed: RunningDevice) -> None:
 
 
 def test_a_reset_by_its_button_ends_the_session(doomed: RunningDevice) -> None:
-    if doomed.qmp is None:
+    if doomed.qemu is None:
         pytest.skip("it has no reset line")
     device = connect(doomed, call_timeout_s=60.0, session_timeout_s=60.0, direct=False)
     inc, count = device.system_lib()["inc"], device.system_lib()["testing.count"]

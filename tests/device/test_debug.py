@@ -63,7 +63,7 @@ def test_gdb_stops_at_the_call(lib: CFunctions, capfd: pytest.CaptureFixture[str
 def test_the_call_goes_on_when_gdb_has_ended(
     lib: CFunctions, running_device: RunningDevice, end: str
 ) -> None:
-    if end != "detach" and running_device.qmp is None:
+    if end != "detach" and running_device.qemu is None:
         pytest.skip("a process keeps the breakpoints of a killed gdb")
     with debug(lib, "total", gdb=["-batch", "-ex", end]):
         assert total(lib) == 42

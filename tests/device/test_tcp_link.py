@@ -42,13 +42,11 @@ def wait_for_console(running: RunningDevice, text: str) -> None:
 def forwarded_port(running: RunningDevice) -> int:
     """A port of this machine, chosen by the kernel, that QEMU forwards to the device's port."""
     deadline = Deadline("forward a port", BOOT_S)
-    assert running.qmp is not None
-    answers = [
-        running.qmp.execute("human-monitor-command", deadline, **{"command-line": command})
-        for command in (f"hostfwd_add tcp:127.0.0.1:0-:{PORT}", "info usernet")
-    ]
-    found = re.search(r"HOST_FORWARD\D+\d+ +127\.0\.0\.1 +(\d+)", str(answers[1]))
-    assert found is not None, answers
+    assert running.qemu is not None
+    running.qemu.order(f"hostfwd_add tcp:127.0.0.1:0-:{PORT}", deadline)
+    told = running.qemu.ask("info usernet", deadline)
+    found = re.search(r"HOST_FORWARD\D+\d+ +127\.0\.0\.1 +(\d+)", told)
+    assert found is not None, told
     return int(found[1])
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from minrpc import Device, Firmware, Measurement, SystemLibrary, connect, start
 
-from tests.device.qemu_clock import QemuClock
+from tests.device.qemu_clock import QemuClock, served_by_qmp
 
 # A measurement of minutes of virtual time may take long on a busy host.
 TIMEOUT_S = 900.0
@@ -177,9 +177,10 @@ class Rig:
 @contextmanager
 def rig_at(firmware: Firmware, shift: int) -> Iterator[Rig]:
     """A device that is started for this rig."""
-    with start(firmware.changed(icount_shift=shift)) as running, connect(running) as device:
+    changed = firmware.changed(icount_shift=shift)
+    with served_by_qmp() as qmp, start(changed) as running, connect(running) as device:
         reloads = (firmware.platform.port, firmware.platform.clock) == ("zephyr", "SysTick")
-        yield Rig(device, QemuClock(running), shift, reloads)
+        yield Rig(device, QemuClock(qmp()), shift, reloads)
 
 
 def spread(values: Sequence[int]) -> int:

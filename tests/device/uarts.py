@@ -93,11 +93,12 @@ def _traced(running: RunningDevice, uart: type[Uart]) -> Iterator[list[tuple[str
     seen: list[tuple[str, str, str]] = []
     tail = running.output_tail
     assert tail is not None
+    assert running.qemu is not None
     before = tail.position
     events = ",".join(f"trace:{uart.EVENTS}_{kind}" for kind in ("read", "write"))
-    running.monitor(f"log {events}", Deadline("log", _LOG_S))
+    running.qemu.order(f"log {events}", Deadline("log", _LOG_S))
     try:
         yield seen
     finally:
-        running.monitor(f"log {_USUAL}", Deadline("log", _LOG_S))
+        running.qemu.order(f"log {_USUAL}", Deadline("log", _LOG_S))
     seen += re.findall(uart.TRACED, tail.text(before))

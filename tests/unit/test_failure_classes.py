@@ -56,7 +56,8 @@ PROVOKED_BY: dict[type[HarnessError], str] = {
     errors.WrongBoardError: "unit/client/test_board_identity.py::test_another_board_is_refused",
     errors.BoardLostError: "unit/tuning/test_boards.py::"
     "test_a_candidate_that_ends_the_last_board_has_its_verdict",
-    errors.QmpError: "unit/running/test_start.py::test_what_qemu_refuses_is_an_error_and_its_monitor_goes_on",
+    errors.MonitorError: "unit/running/test_start.py::"
+    "test_what_qemu_refuses_is_an_error_and_its_monitor_goes_on",
 }
 
 # A base class: each kind of missing program has a class of its own.

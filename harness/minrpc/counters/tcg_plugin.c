@@ -284,10 +284,13 @@ static uint64_t *doubts(void)
 	return (uint64_t *)(shared + control->doubts_at);
 }
 
-/* Ends of blocks that were executed: QEMU counts them in line, for the guest's only processor. */
+/*
+ * Ends of blocks that were executed since the last block began: 1, or 0 if it was left early. QEMU
+ * counts them in line, for the guest's only processor.
+ */
 static uint64_t *ends;
 #if PLUGIN_API == 1
-static uint64_t ends_counted;
+static uint64_t ends_counted = 1U;
 #else
 static struct qemu_plugin_scoreboard *ends_score;
 #endif
@@ -413,7 +416,6 @@ static struct frame {
 static struct frame *active = stack; /* the last frame; stack[0] is unused */
 static uint64_t executed;            /* in `active`, since that was last noted */
 static uint64_t last_access;         /* address of the instruction that made it */
-static uint64_t ends_seen;           /* blocks that were begun, minus those that were left early */
 
 static struct block_counts uncounted;
 static bool edges_wanted;
@@ -842,7 +844,8 @@ static __attribute__((noinline)) void begin_after_a_part(struct block *from, str
 	}
 }
 
-static inline __attribute__((always_inline)) void begin(struct block *block, bool flow, bool traced)
+/* Begins a block after a part of a block, outside of a window, or by an exception. */
+static __attribute__((noinline)) void begin_rarely(struct block *block, bool traced)
 {
 	struct block *from = last;
 	struct block_counts *counts = from->counts;
@@ -850,12 +853,12 @@ static inline __attribute__((always_inline)) void begin(struct block *block, boo
 	bool exception = jumps && is_exception(&from->leave, block);
 
 	last = block;
-	if (*ends != ends_seen) {
+	if (*ends == 0U) {
 		begin_after_a_part(from, block, traced);
 		skipped = 0U;
 		return;
 	}
-	ends_seen++;
+	*ends = 0U;
 	counts->runs++;
 	if (exception && !block->vector) {
 		note_vector(block);
@@ -871,29 +874,66 @@ static inline __attribute__((always_inline)) void begin(struct block *block, boo
 		if (edges_wanted) {
 			take_edge(from, &from->leave, block, exception);
 		}
-		if (flow) {
+		if (looks_at(LOOK_AT_FLOW)) {
 			follow(from, &from->leave, block, exception);
 		}
 	}
 	skipped = 0U;
 }
 
+/* The first test is false for most blocks; the last call of each way needs no frame. */
+static inline __attribute__((always_inline)) void begin(struct block *block, bool flow, bool edges,
+							bool traced)
+{
+	struct block *from = last;
+	struct block_counts *counts = from->counts;
+	bool jumps = block->start != from->leave.end;
+
+	if (*ends == 0U || !is_open || (jumps && is_exception(&from->leave, block))) {
+		begin_rarely(block, traced);
+		return;
+	}
+	last = block;
+	*ends = 0U;
+	counts->runs++;
+	counts->runs_in_windows++;
+	counts->jumps_in_windows += jumps;
+	executed += counts->instructions;
+	now.branches += jumps;
+	if (traced) {
+		trace_jump(from->leave.end, block->start);
+	}
+	if (edges) {
+		take_edge(from, &from->leave, block, false);
+		skipped = 0U;
+	}
+	if (flow) {
+		follow(from, &from->leave, block, false);
+	}
+}
+
 static void begin_counted_block(unsigned int vcpu, void *userdata)
 {
 	(void)vcpu;
-	begin(userdata, false, false);
+	begin(userdata, false, false, false);
 }
 
 static void begin_block(unsigned int vcpu, void *userdata)
 {
 	(void)vcpu;
-	begin(userdata, true, false);
+	begin(userdata, true, false, false);
 }
 
 static void begin_traced_block(unsigned int vcpu, void *userdata)
 {
 	(void)vcpu;
-	begin(userdata, true, true);
+	begin(userdata, true, edges_wanted, true);
+}
+
+static void begin_block_with_edge(unsigned int vcpu, void *userdata)
+{
+	(void)vcpu;
+	begin(userdata, looks_at(LOOK_AT_FLOW), true, false);
 }
 
 /* -------------------------------------------------------------------- memory */
@@ -1256,6 +1296,7 @@ static void processor_is_there(CALLED_WITH(unsigned int vcpu))
 	(void)of;
 	(void)vcpu;
 	ends = qemu_plugin_scoreboard_find(ends_score, 0U);
+	*ends = 1U;
 	find_registers();
 }
 #endif
@@ -1796,6 +1837,7 @@ static void follow_conditions(struct qemu_plugin_tb *tb, size_t first, size_t be
 static void follow_blocks(struct qemu_plugin_tb *tb)
 {
 	const qemu_plugin_udata_cb begins = tracing                  ? begin_traced_block
+					    : edges_wanted           ? begin_block_with_edge
 					    : looks_at(LOOK_AT_FLOW) ? begin_block
 								     : begin_counted_block;
 	size_t insns = qemu_plugin_tb_n_insns(tb);

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from minrpc.errors import ConfigurationError, HarnessError
 from minrpc.host.deadline import Deadline
 from minrpc.host.sandbox import program_of
+from minrpc.running.qemu_monitor import QemuMonitor
 from minrpc.running.running_device import RunningDevice
 
 _ANSWER_S: Final = 10.0
@@ -40,8 +41,8 @@ def gdb_server(running: RunningDevice, directory: Path, board: str | None) -> It
     directory: an own one, for a socket. board: HOST:PORT of the gdb server of a board's probe.
     Raises ConfigurationError for a board without `board`, HarnessError if QEMU can't open its server.
     """
-    if running.qmp is not None:
-        with _by_qemu(running, directory / "gdb") as server:
+    if running.qemu is not None:
+        with _by_qemu(running.qemu, running, directory / "gdb") as server:
             yield server
     elif running.process is not None and running.platform.starts != "process":
         raise ConfigurationError(f"{running.name}: gdb can't reach it", next_step="take QEMU or posix")
@@ -56,19 +57,16 @@ def gdb_server(running: RunningDevice, directory: Path, board: str | None) -> It
 
 
 @contextmanager
-def _by_qemu(running: RunningDevice, path: Path) -> Iterator[GdbServer]:
-    answer = _monitor(running, f"gdbserver unix:{path},server=on,wait=off")
+def _by_qemu(qemu: QemuMonitor, running: RunningDevice, path: Path) -> Iterator[GdbServer]:
+    deadline = Deadline("open QEMU's gdb server", _ANSWER_S, running.clock)
+    answer = qemu.ask(f"gdbserver unix:{path},server=on,wait=off", deadline)
     if not path.exists():
         raise HarnessError(f"QEMU opens no gdb server: {answer.strip()}")
     try:
         yield GdbServer(f"target remote {path}", partial(_detach, path))
     finally:
         if running.alive():
-            _monitor(running, "gdbserver none")
-
-
-def _monitor(running: RunningDevice, command: str) -> str:
-    return running.monitor(command, Deadline(f"QEMU's monitor: {command}", _ANSWER_S, running.clock))
+            qemu.ask("gdbserver none", Deadline("close QEMU's gdb server", _ANSWER_S, running.clock))
 
 
 def _detach(path: Path) -> None:

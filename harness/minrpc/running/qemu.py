@@ -27,7 +27,7 @@ from minrpc.host.process import TextTail, output_tail, spawn
 from minrpc.host.sandbox import program_of
 from minrpc.replay import MemoryCheck
 from minrpc.running.links import LinkPair, limit_reads, open_pair, starting
-from minrpc.running.qmp import Qmp
+from minrpc.running.qemu_monitor import QemuMonitor
 from minrpc.running.running_device import RunningDevice, Started
 from minrpc.running.shared_memory import SharedMemory, memory_size, qemu_arguments
 from minrpc.targets.qemu_command import Icount, Wiring, log_of_strays, processors_of, wire
@@ -66,7 +66,7 @@ def start_qemu(
             process=started.process,
             console_tail=TextTail(started.console, "console") if started.console else None,
             output_tail=output_tail(started.process, "emulator"),
-            qmp=started.qmp,
+            qemu=started.qemu,
             memory=memory,
             counters=counters,
             access_check=check,
@@ -121,7 +121,7 @@ def _spawn(
                 link_uart=platform.link_uart if by_uart else None,
                 console=f"file,path=/dev/fd/{console_write}",
                 console_uart=platform.console_uart,
-                qmp_fd=theirs.fileno(),
+                monitor_fd=theirs.fileno(),
             )
             # Each byte on the link passes between two threads, of QEMU's main loop and of its virtual CPU: on
             # one host CPU this takes a third to a half of the time.
@@ -136,7 +136,7 @@ def _spawn(
     return Started(
         process,
         pair.transport,
-        Qmp(ours, nullcontext if by_uart else partial(_short_reads, pair.transport)),
+        QemuMonitor(ours, nullcontext if by_uart else partial(_short_reads, pair.transport)),
         _console(console_read, platform),
         pair.release_device_end,
     )

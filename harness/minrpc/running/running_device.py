@@ -43,7 +43,7 @@ from minrpc.running.crash import Registers, explain, hang, parse_registers, stac
 from minrpc.running.last_words import last_words, place_told
 from minrpc.running.lease import Lease
 from minrpc.running.process_memory import ProcessMemory
-from minrpc.running.qmp import Qmp
+from minrpc.running.qemu_monitor import QemuMonitor
 from minrpc.running.shared_memory import SharedMemory
 from minrpc.running.strays import is_told, stray_error, strays
 from minrpc.targets import Icount, Platform, Target, Timing
@@ -80,13 +80,13 @@ _OUTPUT_LINES: Final = 6
 class Started(NamedTuple):
     """A new process of the firmware, with this process's ends.
 
-    qmp, console: the monitor and the console's output of an emulator.
+    qemu, console: QEMU's monitor and the console's output.
     release: closes this process's copy of the device's end, once the emulator has opened it.
     """
 
     process: subprocess.Popen[bytes]
     link: FdTransport
-    qmp: Qmp | None = None
+    qemu: QemuMonitor | None = None
     console: IO[bytes] | None = None
     release: Callable[[], None] | None = None
 
@@ -124,7 +124,7 @@ class RunningDevice:
     process: subprocess.Popen[bytes] | None = None
     console_tail: TextTail | None = None
     output_tail: TextTail | None = None
-    qmp: Qmp | None = None
+    qemu: QemuMonitor | None = None
     memory: SharedMemory | None = None
     counters: QemuCounters | None = None
     recording: Recording | None = None
@@ -273,8 +273,9 @@ class RunningDevice:
 
     def _regions(self) -> str:
         """QEMU's map of memory; "" if it can't be asked."""
+        assert self.qemu is not None
         with suppress(HarnessError):
-            return self.monitor("info mtree", Deadline("look at the log", _LOOK_S, self.clock))
+            return self.qemu.ask("info mtree", Deadline("look at the log", _LOOK_S, self.clock))
         return ""
 
     def diagnose(self, error: HarnessError, said: str = "") -> HarnessError:
@@ -376,23 +377,23 @@ class RunningDevice:
         """
         if self.image is None:
             return []
-        if self.qmp is None:
+        if self.qemu is None:
             return self._where_process_hangs(self.image, asked=asked)
         deadline = Deadline("look where it hangs", _LOOK_S, self.clock)
         try:
-            self.qmp.execute("stop", deadline)
-            registers = parse_registers(self.image.machine, self.monitor("info registers", deadline))
+            self.qemu.order("stop", deadline)
+            registers = parse_registers(self.image.machine, self.qemu.ask("info registers", deadline))
             if registers is None:
                 return []
             size = 8 if self.image.wide else 4
             letter = "g" if self.image.wide else "w"
             command = f"x /{_STACK_WORDS}{letter}x 0x{registers.sp:x}"
-            stack = list(stack_words(self.monitor(command, deadline), size))
+            stack = list(stack_words(self.qemu.ask(command, deadline), size))
             return hang(registers, stack, self.image, self.firmware, asked=asked)
         except HarnessError:
             return []
         finally:
-            self.qmp.send("cont")
+            self.qemu.send("cont")
 
     def _where_process_hangs(self, image: Image, *, asked: bool) -> list[str]:
         """The present place of a program of this machine, or of a core's: its handler of SIGURG prints it."""
@@ -410,11 +411,6 @@ class RunningDevice:
         pc, callers = place
         return hang(Registers(pc, 0, None), callers, image, self.firmware, asked=asked)
 
-    def monitor(self, command: str, deadline: Deadline) -> str:
-        """The output of QEMU's human monitor for `command`."""
-        assert self.qmp is not None
-        return str(self.qmp.execute("human-monitor-command", deadline, **{"command-line": command}))
-
     def reset(self, deadline: Deadline) -> None:
         """Reset the machine, as its reset button does: under QEMU, or a board with a reset command or line. A
         process is ended and started again, and an emulator that has ended is started again.
@@ -425,8 +421,8 @@ class RunningDevice:
         self.hangs = False
         if self.process is None:
             self.transport = reset_board(self.target, self.transport, deadline)
-        elif self.qmp is not None and self.alive():
-            self.qmp.execute("system_reset", deadline)
+        elif self.qemu is not None and self.alive():
+            self.qemu.order("system_reset", deadline)
         else:
             self._spawn_again(self.process)
 
@@ -447,8 +443,8 @@ class RunningDevice:
             self.output_tail.close(_EXIT_S)
             self.output_tail = output_tail(self.process, "emulator")
             self._before_session = 0 if self.console_tail is None else self._before_session
-        if self.qmp is not None and started.qmp is not None:
-            self.qmp.go_on(started.qmp)
+        if self.qemu is not None and started.qemu is not None:
+            self.qemu.go_on(started.qemu)
             try:
                 self.run(started, Deadline("start QEMU", _START_S, self.clock))
             except BaseException:
@@ -457,13 +453,13 @@ class RunningDevice:
 
     def run(self, started: Started, deadline: Deadline) -> None:
         """Lets a paused emulator run, once it has opened its end of the link."""
-        assert self.qmp is not None
+        assert self.qemu is not None
         assert started.release is not None
         try:
-            self.qmp.open(deadline)
+            self.qemu.open(deadline)
         finally:
             started.release()
-        self.qmp.execute("cont", deadline)
+        self.qemu.order("cont", deadline)
 
     @property
     def can_reset(self) -> bool:
@@ -480,8 +476,8 @@ class RunningDevice:
             self.lease.release()
         if self.process is not None:
             stop_group(self.process, _QUIT_S if self._quit() else _HANG_UP_S)
-        if self.qmp is not None:
-            self.qmp.close()
+        if self.qemu is not None:
+            self.qemu.close()
         for shared in (self.memory, self.recording):
             if shared is not None:
                 shared.close()
@@ -504,10 +500,10 @@ class RunningDevice:
 
     def _quit(self) -> bool:
         """Ask the emulator to end; returns False if it can't be asked."""
-        if self.qmp is None or not self.qmp.ready or not self.alive():
+        if self.qemu is None or not self.qemu.ready or not self.alive():
             return False
         try:
-            self.qmp.send("quit")
+            self.qemu.send("quit")
         except HarnessError:
             return False
         return True
@@ -527,8 +523,8 @@ class RunningDevice:
         if self._was_ended() or self._explain_crash(error, said) or not (stage or "").startswith(_CALL):
             return error
         error.details = (*self._place_of_lockup(), *error.details)
-        if self.qmp is not None or (status or 0) >= 0:
-            error.next_step = _WHAT_ENDS_IT if self.qmp is not None else _WHAT_ENDS_A_PROGRAM
+        if self.qemu is not None or (status or 0) >= 0:
+            error.next_step = _WHAT_ENDS_IT if self.qemu is not None else _WHAT_ENDS_A_PROGRAM
         return error
 
     def _place_of_lockup(self) -> list[str]:

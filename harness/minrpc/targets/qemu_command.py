@@ -27,7 +27,7 @@ _STRAYS: Final = {
 # The id that Zephyr gives its console's chardev; other options of its command line refer to it.
 CONSOLE_ID: Final = "con"
 LINK_ID: Final = "link"
-QMP_ID: Final = "minrpc-qmp"
+MONITOR_ID: Final = "minrpc-monitor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,14 @@ class Wiring:
 
     link, console: backends as `-chardev` takes them, without an id; "null" for none.
     link_uart: None if QEMU's standard input and output carry RPC, by semihosting.
-    qmp_fd: descriptor of the connected socket for the monitor.
+    monitor_fd: descriptor of the connected socket for the monitor.
     """
 
     link: str
     link_uart: int | None
     console: str
     console_uart: int | None
-    qmp_fd: int
+    monitor_fd: int
 
 
 def find_qemu(commands: str) -> list[str]:
@@ -111,7 +111,8 @@ def without_wired(argv: Sequence[str]) -> list[str]:
 def wire(argv: Sequence[str], wiring: Wiring, icount: Icount | None) -> list[str]:
     """`argv` with the harness's serial ports, monitor and clock; QEMU then starts paused."""
     words = [*without_wired(argv), "-display", "none", "-S"]
-    words += ["-chardev", f"socket,id={QMP_ID},fd={wiring.qmp_fd}", "-qmp", f"chardev:{QMP_ID}"]
+    words += ["-chardev", f"socket,id={MONITOR_ID},fd={wiring.monitor_fd}"]
+    words += ["-monitor", f"chardev:{MONITOR_ID}"]
     words += ["-chardev", _with_id(wiring.link, LINK_ID), "-chardev", _with_id(wiring.console, CONSOLE_ID)]
     if wiring.link_uart is None:
         words += ["-semihosting-config", "enable=on,target=native"]

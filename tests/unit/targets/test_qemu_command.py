@@ -39,7 +39,7 @@ X86_STRIPPED = [
     "/b/zephyr/zephyr.elf",
 ]
 WIRING = Wiring(
-    "serial,path=/dev/pts/3", link_uart=1, console="file,path=/dev/fd/9", console_uart=0, qmp_fd=7
+    "serial,path=/dev/pts/3", link_uart=1, console="file,path=/dev/fd/9", console_uart=0, monitor_fd=7
 )
 
 
@@ -98,11 +98,11 @@ def test_wired_as_ours() -> None:
     assert argv[: len(X86_STRIPPED)] == X86_STRIPPED
     assert pairs(argv, "-serial") == ["chardev:con", "chardev:link"]
     assert pairs(argv, "-chardev") == [
-        "socket,id=minrpc-qmp,fd=7",
+        "socket,id=minrpc-monitor,fd=7",
         "serial,id=link,path=/dev/pts/3",
         "file,id=con,path=/dev/fd/9",
     ]
-    assert pairs(argv, "-qmp") == ["chardev:minrpc-qmp"]
+    assert pairs(argv, "-monitor") == ["chardev:minrpc-monitor"]
     assert pairs(argv, "-icount") == ["shift=5,align=off,sleep=on"]
     assert "-S" in argv
     assert not {"-no-reboot", "-nographic", "-pidfile"} & set(argv)
