@@ -119,6 +119,10 @@ class ReadValues(np.ndarray[Any, np.dtype[Any]]):
         self._require_writeable()
         super().__setitem__(key, value)
 
+    def fill(self, value: Any) -> None:  # noqa: ANN401 - as numpy has it
+        self._require_writeable()  # numpy 1.24 does not ask.
+        super().fill(value)
+
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         """The function's result for numpy's own arrays."""
         if "out" in kwargs:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -60,8 +61,11 @@ def executions_of_gcov(directory: Path, shown: str, *sources: str) -> dict[int, 
     subprocess.run(["./short"], cwd=directory, check=True)
     data = [file.name for file in directory.glob("*.gcda")]
     subprocess.run(["gcov", *data], cwd=directory, check=True, capture_output=True)
-    rows = [row.split(":") for row in (directory / f"{shown}.gcov").read_text().splitlines()]
-    counts = {int(number): count.strip().rstrip("*") for count, number, *_ in rows}
+    counts: dict[int, str] = {}
+    for row in (directory / f"{shown}.gcov").read_text().splitlines():
+        if told := re.match(r" *([^: ]+): *(\d+):", row):
+            # The executions by all files come first; GCC 16 has those by each file below.
+            counts.setdefault(int(told[2]), told[1].rstrip("*"))
     return {number: int(count) for number, count in counts.items() if count.isdigit()}
 
 

@@ -118,8 +118,8 @@ def test_a_wrong_struct_is_found() -> None:
     def check(x: np.ndarray) -> None:
         x["a"] = 1
 
-    kernel = Kernel(Path("k.c"), "k", (np.zeros(2, [("a", "i4"), ("b", "f4")]),), check)
-    assert kernel.wrong(lambda x: None) == "argument 0: element 0 is (0, 0.0), not (1, 0.0)"
+    kernel = Kernel(Path("k.c"), "k", (np.zeros(2, [("a", "i4"), ("b", "i2")]),), check)
+    assert kernel.wrong(lambda x: None) == "argument 0: element 0 is (0, 0), not (1, 0)"
 
 
 @pytest.mark.parametrize("jobs", [0, -1])
