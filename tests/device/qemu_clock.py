@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 import pytest
 from minrpc.running import qemu
@@ -47,8 +47,8 @@ class QemuReading(NamedTuple):
 class Qmp:
     """QEMU's machine protocol: JSON objects, one a line; docs/interop/qmp-spec in QEMU."""
 
-    def __init__(self, connection: socket.socket) -> None:
-        self._lines = connection.makefile("rw", encoding="utf-8")
+    def __init__(self, lines: TextIO) -> None:
+        self._lines = lines
         assert "QMP" in self._next()
         self.execute("qmp_capabilities")
 
@@ -76,7 +76,7 @@ def served_by_qmp() -> Iterator[Callable[[], Qmp]]:
             connection = end.enter_context(socket.socket(socket.AF_UNIX))
             connection.settimeout(_MONITOR_S)
             connection.connect(path)
-            return Qmp(connection)
+            return Qmp(end.enter_context(connection.makefile("rw", encoding="utf-8")))
 
         yield connect
 

@@ -849,8 +849,7 @@ static __attribute__((noinline)) void begin_rarely(struct block *block, bool tra
 {
 	struct block *from = last;
 	struct block_counts *counts = from->counts;
-	bool jumps = block->start != from->leave.end;
-	bool exception = jumps && is_exception(&from->leave, block);
+	bool exception = block->start != from->leave.end && is_exception(&from->leave, block);
 
 	last = block;
 	if (*ends == 0U) {
@@ -863,19 +862,18 @@ static __attribute__((noinline)) void begin_rarely(struct block *block, bool tra
 	if (exception && !block->vector) {
 		note_vector(block);
 	}
-	if (is_open) {
+	if (is_open) { /* then it is an exception */
 		executed += counts->instructions;
 		counts->runs_in_windows++;
-		counts->jumps_in_windows += jumps && !exception;
-		now.branches += jumps;
+		now.branches++;
 		if (traced) {
 			trace_jump(from->leave.end, block->start);
 		}
 		if (edges_wanted) {
-			take_edge(from, &from->leave, block, exception);
+			take_edge(from, &from->leave, block, true);
 		}
 		if (looks_at(LOOK_AT_FLOW)) {
-			follow(from, &from->leave, block, exception);
+			change_function(from, &from->leave, block);
 		}
 	}
 	skipped = 0U;

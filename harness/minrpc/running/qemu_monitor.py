@@ -2,7 +2,7 @@
 """QEMU's monitor for people, over a socket: a command a line, its output up to the next prompt.
 
 QEMU serves its other monitor, the machine protocol QMP, in a thread of its own. With counted instructions it
-wakes this thread for each byte on the link, which takes a fifth of a call's time (QEMU 7.2).
+wakes this thread twice for each byte on the link; DESIGN.md has the cost.
 """
 
 from __future__ import annotations
