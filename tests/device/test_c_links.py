@@ -167,18 +167,20 @@ def test_sizes_of_one_name_in_several_files_are_all_told(load: Load, write: Writ
 
 def test_variables_of_cxx_with_internal_linkage(load: Load, tmp_path: Path) -> None:
     (tmp_path / "p.cpp").write_text(
-        "namespace pid { static int hid = 6; } static int plain = 1; namespace { int unnamed = 9; }\n"
-        "namespace a { namespace b { static int deep = 4; namespace { int inner = 5; } } } int shared = 2;\n"
-        'extern "C" { static int of_c = 3; int sum(void) { return pid::hid++ + plain++ + unnamed++ + '
-        "a::b::deep++ + a::b::inner++ + shared++ + of_c++; } }\n"
+        "namespace pid { static int hid = 6; const int gains[2] = {3, 4}; }\n"
+        "static int plain = 1; int shared = 2; namespace { int unnamed = 9; static int both = 8; }\n"
+        "namespace a { namespace b { static int deep = 4; namespace { int inner = 5; } } }\n"
+        'extern "C" { static int of_c = 3; int sum(int i) { return pid::gains[i] + pid::hid++ + '
+        "plain++ + unnamed++ + both++ + a::b::deep++ + a::b::inner++ + shared++ + of_c++; } }\n"
     )
     library = load(tmp_path / "p.cpp", flags=["-O1"])
-    assert library["sum"]() == 30
-    found = {name: getattr(library.variables, name) for name in library.variables}
-    expected = {"hid": 7, "plain": 2, "unnamed": 10, "deep": 5, "inner": 6, "shared": 3, "of_c": 4}
+    assert library["sum"](0) == 41
+    assert list(library.variables.gains) == [3, 4]
+    found = {name: getattr(library.variables, name) for name in library.variables if name != "gains"}
+    expected = {"hid": 7, "plain": 2, "unnamed": 10, "both": 9, "deep": 5, "inner": 6, "shared": 3, "of_c": 4}
     assert found == expected
     library.variables["hid"].write(100)
-    assert library["sum"]() == 130
+    assert library["sum"](1) == 143
 
 
 def test_variables_of_one_name_in_several_namespaces(load: Load, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -93,7 +93,7 @@ def read_declarations(elf: Elf) -> Declarations:
 
     Empty without debug information.
     """
-    return _declared_by(object_units(elf))
+    return merged([_Unit(unit, elf).declarations() for unit in object_units(elf)])
 
 
 def object_units(elf: Elf) -> Iterator[CompileUnit]:
@@ -107,8 +107,8 @@ def object_units(elf: Elf) -> Iterator[CompileUnit]:
 
 
 def declarations_of(unit: CompileUnit) -> Declarations:
-    """The declarations of one compilation unit."""
-    return _declared_by([unit])
+    """The declarations of one compilation unit, without its program's symbols: for functions and types."""
+    return merged([_Unit(unit).declarations()])
 
 
 class StackVariable(NamedTuple):
@@ -134,10 +134,6 @@ def stack_variables(program: Elf) -> list[StackVariable]:
     return [variable for unit in units for variable in _Unit(unit).stack_variables()]
 
 
-def _declared_by(units: Iterable[CompileUnit]) -> Declarations:
-    return merged([_Unit(unit).declarations() for unit in units])
-
-
 def _is_big_endian(ctype: CType) -> bool:
     """True for a number of the other byte order, and for an array of them."""
     scalar = strip(ctype)
@@ -159,8 +155,8 @@ def _big_endian(ctype: CType) -> CType:
 class _Unit:
     """One compilation unit. Each type is created once, so that recursive records end."""
 
-    def __init__(self, unit: CompileUnit) -> None:
-        self._unit = unit
+    def __init__(self, unit: CompileUnit, elf: Elf | None = None) -> None:
+        self._unit, self._elf = unit, elf
         self._top = unit.get_top_DIE()
         self._pointer_size: int = unit["address_size"]
         self._expressions = DWARFExprParser(unit.structs)
@@ -225,9 +221,12 @@ class _Unit:
                 yield self._function(die, name)
 
     def variables(self) -> Iterator[Variable]:
-        """Variables of file scope with an address."""
+        """Variables of file scope with an address. GCC tells no address of a constant in a namespace."""
         for die in self._scopes(self._top):
-            if die.tag != "DW_TAG_variable" or not self._is_static(die):
+            if die.tag != "DW_TAG_variable":
+                continue
+            placed = self._is_static(die)
+            if not placed and "DW_AT_const_value" not in die.attributes:
                 continue
             name = _text(_find(die, "DW_AT_name"))
             if name:
@@ -236,22 +235,29 @@ class _Unit:
                 if not symbol:
                     symbol = name if self._is_c else self._cxx_symbol(die, name, external=external)
                     external &= symbol == name
-                symbol = symbol if external else f"{self.file.name}:{symbol}"
-                yield Variable(name, symbol, self._type_at(_origin_with(die, "DW_AT_type")), external)
+                if placed or self._has_static(symbol):
+                    symbol = symbol if external else f"{self.file.name}:{symbol}"
+                    yield Variable(name, symbol, self._type_at(_origin_with(die, "DW_AT_type")), external)
 
     def _cxx_symbol(self, die: DIE, name: str, *, external: bool) -> str:
         """The linker's name of a variable of C++ whose linkage name GCC leaves out: one with internal linkage
-        (Itanium C++ ABI, 5.1), also in a namespace, where GCC takes it for external, or a global one."""
+        (Itanium C++ ABI, 5.1), also in a namespace, where GCC takes it for external, or a global one.
+
+        In an unnamed namespace GCC writes the "L" of internal linkage for a static variable, GCC 16 for each;
+        a static variable of an `extern "C"` block has the name of C in GCC 16. The ELF file's symbols decide.
+        """
         declared = _origin_with(die, "DW_AT_name") or die
         spaces = self._namespaces.get(declared.offset, "").split("::")[:-1]
         if external and not spaces:
             return name
-        own, internal = f"{len(name)}{name}", "" if "" in spaces else "L"
-        if not spaces:
-            return f"_Z{internal}{own}"
-        return (
-            f"_ZN{''.join(f'{len(space)}{space}' if space else _UNNAMED for space in spaces)}{internal}{own}E"
-        )
+        own = f"{len(name)}{name}"
+        path = "".join(f"{len(space)}{space}" if space else _UNNAMED for space in spaces)
+        possible = [f"_ZN{path}L{own}E", f"_ZN{path}{own}E"] if spaces else [f"_ZL{own}", name]
+        return next(filter(self._has_static, possible), possible[0])
+
+    def _has_static(self, symbol: str) -> bool:
+        """True if the ELF file has the symbol, with internal linkage, for a variable of this unit."""
+        return self._elf is not None and f"{self.file.name}:{symbol}" in self._elf.statics
 
     def stack_variables(self) -> Iterator[StackVariable]:
         """Variables with one place in their function's frame."""
