@@ -29,7 +29,7 @@ _BYTES: Final = 4096
 _SHOWN: Final = 4
 # Waking up only adds instructions, so the least of several counts is without it.
 _REPEATS: Final = 5
-_GOALS: Final = {"inc": Goal("at most", 3500, "value"), "byte": Goal("at most", 35, "value")}
+_GOALS: Final = {"inc": Goal("at most", 3000, "value"), "byte": Goal("at most", 20, "value")}
 
 _KINDS: Final[dict[str, dict[str, Any]]] = {
     "instructions": {},

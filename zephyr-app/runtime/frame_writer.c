@@ -19,15 +19,16 @@ static void flush(struct minrpc_writer *writer)
 }
 
 /*
- * Sends one byte or more and doubles each ff. A piece ends at the end of the data or of the buffer,
- * before an ff, or behind an ff, which the next piece repeats. `doubled` means that the first ff is
- * not repeated.
+ * Doubles each ff. A piece ends at the end of the data or of the buffer, before an ff, or behind an
+ * ff, which the next piece repeats.
  */
-static void put(struct minrpc_writer *writer, const uint8_t *at, uint32_t size, bool doubled)
+void minrpc_writer_put(struct minrpc_writer *writer, const void *data, uint32_t size)
 {
+	const uint8_t *at = data;
 	uint16_t crc = writer->crc;
+	bool doubled = false;
 
-	do {
+	while (size != 0U) {
 		uint8_t *to = writer->buffer + writer->fill;
 		uint32_t piece = writer->capacity - writer->fill;
 		const uint8_t *start = at;
@@ -46,34 +47,31 @@ static void put(struct minrpc_writer *writer, const uint8_t *at, uint32_t size, 
 			at -= doubled;
 		}
 		size -= (uint32_t)(at - start);
-	} while (size != 0U);
-	writer->crc = crc;
-}
-
-void minrpc_writer_put(struct minrpc_writer *writer, const void *data, uint32_t size)
-{
-	if (size != 0U) {
-		put(writer, data, size, false);
 	}
+	writer->crc = crc;
 }
 
 void minrpc_writer_begin(struct minrpc_writer *writer, uint32_t length)
 {
 	const struct {
-		uint8_t unused;
+		uint8_t unused[2];
 		uint8_t nop;
-		uint8_t escape;
 		uint8_t start;
 		uint32_t length;
-	} head = {0U, MINRPC_NOP, MINRPC_ESCAPE, MINRPC_START, length};
+	} head = {{0U, 0U}, MINRPC_NOP, MINRPC_START, length};
 
 	writer->failed = false;
 	writer->open = true;
 	if (writer->fresh) {
-		put(writer, &head.nop, 1U, false);
+		minrpc_writer_put(writer, &head.nop, 1U);
 	}
-	writer->crc = MINRPC_CRC_INIT;
-	put(writer, &head.escape, 6U, true);
+	if (writer->fill == writer->capacity) {
+		flush(writer);
+	}
+	/* This ff is not doubled. */
+	writer->buffer[writer->fill++] = MINRPC_ESCAPE;
+	writer->crc = minrpc_crc16(MINRPC_CRC_INIT, MINRPC_ESCAPE);
+	minrpc_writer_put(writer, &head.start, 5U);
 }
 
 int minrpc_writer_end(struct minrpc_writer *writer)

@@ -20,7 +20,9 @@ uint32_t minrpc_size(uint64_t value)
 	return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
 }
 
-uint8_t *minrpc_take_bytes(struct minrpc_cursor *cursor, uint32_t size)
+/* Inlined where each call of a function needs it. */
+static inline __attribute__((always_inline)) uint8_t *take(struct minrpc_cursor *cursor,
+							   uint32_t size)
 {
 	uint8_t *at = cursor->at;
 
@@ -32,6 +34,11 @@ uint8_t *minrpc_take_bytes(struct minrpc_cursor *cursor, uint32_t size)
 	return at;
 }
 
+uint8_t *minrpc_take_bytes(struct minrpc_cursor *cursor, uint32_t size)
+{
+	return take(cursor, size);
+}
+
 /* Takes `count` elements of up to 8 bytes. A count whose size might overflow exceeds any packet. */
 static uint8_t *take_array(struct minrpc_cursor *cursor, uint32_t count, uint32_t size)
 {
@@ -40,24 +47,16 @@ static uint8_t *take_array(struct minrpc_cursor *cursor, uint32_t count, uint32_
 
 uint32_t minrpc_take_u32(struct minrpc_cursor *cursor)
 {
-	const uint8_t *at = minrpc_take_bytes(cursor, sizeof(uint32_t));
-	uint32_t value = 0U;
+	const uint8_t *at = take(cursor, sizeof(uint32_t));
 
-	if (at != NULL) {
-		memcpy(&value, at, sizeof(value));
-	}
-	return value;
+	return at != NULL ? minrpc_get_u32(at) : 0U;
 }
 
 uint64_t minrpc_take_u64(struct minrpc_cursor *cursor)
 {
-	const uint8_t *at = minrpc_take_bytes(cursor, sizeof(uint64_t));
-	uint64_t value = 0U;
+	const uint8_t *at = take(cursor, sizeof(uint64_t));
 
-	if (at != NULL) {
-		memcpy(&value, at, sizeof(value));
-	}
-	return value;
+	return at != NULL ? (uint64_t)minrpc_get_u32(at + 4) << 32 | minrpc_get_u32(at) : 0U;
 }
 
 uint32_t minrpc_take_size(struct minrpc_cursor *cursor)

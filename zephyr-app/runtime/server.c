@@ -328,6 +328,7 @@ void minrpc_server_receive(struct minrpc_server *server, const uint8_t *data, ui
 #endif
 	server->rest = data;
 	server->rest_size = size;
-	while (minrpc_server_step(server)) {
+	while (server->rest_size != 0U) {
+		(void)minrpc_server_step(server);
 	}
 }

@@ -337,8 +337,10 @@ class SessionLink:
         return events
 
     def _terminated_error(self) -> SessionTerminatedError:
-        what = "it halted" if self._halted() else "it restarted"
-        return SessionTerminatedError(f"the device ended the session before it answered: {what}")
+        return SessionTerminatedError(f"the device ended the session before it answered: {self._end()}")
+
+    def _end(self) -> str:
+        return "it halted" if self._halted() else "it restarted"
 
     def _halted(self) -> bool:
         return _HALTED in self.console.since(self._before_session)[0]
@@ -414,6 +416,8 @@ class SessionLink:
             self.console.log(event.text)
         elif isinstance(event, Noise):
             self.console.noise(event.data)
+        elif isinstance(event, Terminated) and event.was_established:
+            self._why = (f"the device ended it: {self._end()}",)
         elif not isinstance(event, Established | Terminated | Packet | Numbered):
             wire_log.info("%s", event.reason if isinstance(event, Ignored) else event)
 

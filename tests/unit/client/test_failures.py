@@ -504,6 +504,14 @@ def test_the_first_of_two_answers_counts(bench: Bench) -> None:
     assert works(bench)
 
 
+def test_what_was_lost_to_a_boot_that_no_request_met_says_so(bench: Bench) -> None:
+    array = bench.device.array(np.zeros(4, np.int8))
+    bench.transport.say(bench.model.boot() + encode_frame(encode_message(0, MessageType.LOG, b"ready")))
+    bench.device.console.expect_exact("ready")
+    with pytest.raises(SessionEndedError, match="the device ended it: it restarted"):
+        array.numpy()
+
+
 def test_a_session_that_began_forgets_the_call_that_hung(bench: Bench) -> None:
     """Otherwise a later silence would be blamed on that call."""
     hang = bench.device.system_lib()["inc"]

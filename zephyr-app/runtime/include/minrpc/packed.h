@@ -23,6 +23,22 @@ enum minrpc_dialect {
 };
 
 /**
+ * A number at any address. Where the processor has no such loads, the compiler takes bytes, but
+ * would call memcpy.
+ */
+typedef uint32_t __attribute__((aligned(1), may_alias)) minrpc_u32;
+
+static inline uint32_t minrpc_get_u32(const uint8_t *at)
+{
+	return *(const minrpc_u32 *)at;
+}
+
+static inline void minrpc_put_u32(uint8_t *at, uint32_t value)
+{
+	*(minrpc_u32 *)at = value;
+}
+
+/**
  * A range of bytes to read. Reading past the end gives zeros and sets `at` to NULL, so several
  * reads need only one check.
  */
