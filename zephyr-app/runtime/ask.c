@@ -56,7 +56,9 @@ static bool wait_for_answer(struct minrpc_server *server)
 	server->answer.at = NULL;
 	server->asking = true;
 	while (server->answer.at == NULL && !server->abandoned) {
-		if (!minrpc_server_step(server)) {
+		if (server->rest_size != 0U) {
+			minrpc_server_step(server);
+		} else {
 			server->rest_size =
 				config->platform->receive(config->context, &server->rest);
 #if MINRPC_COUNTERS

@@ -28,6 +28,7 @@ void minrpc_send_message(struct minrpc_server *server, enum minrpc_message_type 
 	(void)minrpc_writer_end(&server->writer);
 }
 
+/* By memcpy: with minrpc_put_u32 at each call the flash of rv32 would grow by 376 bytes. */
 static uint8_t *put_u32(uint8_t *at, uint32_t value)
 {
 	memcpy(at, &value, sizeof(value));

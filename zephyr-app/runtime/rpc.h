@@ -276,11 +276,8 @@ static inline struct minrpc_cursor minrpc_packet_in(const struct minrpc_server *
 	return (struct minrpc_cursor){.at = message + MINRPC_SESSION_HEADER, .end = message + held};
 }
 
-/*
- * Handles bytes of server->rest up to the next event of the frame reader. False when there are
- * none.
- */
-bool minrpc_server_step(struct minrpc_server *server);
+/* Handles bytes of server->rest up to the next event of the frame reader. */
+void minrpc_server_step(struct minrpc_server *server);
 
 /* -------------------------------------------------------------------- ask.c */
 

@@ -294,11 +294,11 @@ static void end_frame(struct minrpc_server *server)
 	server->oversize = 0U;
 }
 
-bool minrpc_server_step(struct minrpc_server *server)
+void minrpc_server_step(struct minrpc_server *server)
 {
 	switch (minrpc_reader_feed(&server->reader, &server->rest, &server->rest_size)) {
 	case MINRPC_READER_MORE:
-		return false;
+		break;
 	case MINRPC_READER_LENGTH:
 		begin_frame(server);
 		break;
@@ -318,7 +318,6 @@ bool minrpc_server_step(struct minrpc_server *server)
 		drop_frame(server, MINRPC_INVALID_ESCAPES);
 		break;
 	}
-	return true;
 }
 
 void minrpc_server_receive(struct minrpc_server *server, const uint8_t *data, uint32_t size)
@@ -329,6 +328,6 @@ void minrpc_server_receive(struct minrpc_server *server, const uint8_t *data, ui
 	server->rest = data;
 	server->rest_size = size;
 	while (server->rest_size != 0U) {
-		(void)minrpc_server_step(server);
+		minrpc_server_step(server);
 	}
 }

@@ -236,7 +236,7 @@ class _Unit:
                     symbol = name if self._is_c else self._cxx_symbol(die, name, external=external)
                     external &= symbol == name
                 if placed or self._has_static(symbol):
-                    symbol = symbol if external else f"{self.file.name}:{symbol}"
+                    symbol = symbol if external else self._in_file(symbol)
                     yield Variable(name, symbol, self._type_at(_origin_with(die, "DW_AT_type")), external)
 
     def _cxx_symbol(self, die: DIE, name: str, *, external: bool) -> str:
@@ -255,9 +255,13 @@ class _Unit:
         possible = [f"_ZN{path}L{own}E", f"_ZN{path}{own}E"] if spaces else [f"_ZL{own}", name]
         return next(filter(self._has_static, possible), possible[0])
 
+    def _in_file(self, symbol: str) -> str:
+        """A symbol with internal linkage as `Elf.statics` has it: "a.c:count"."""
+        return f"{self.file.name}:{symbol}"
+
     def _has_static(self, symbol: str) -> bool:
         """True if the ELF file has the symbol, with internal linkage, for a variable of this unit."""
-        return self._elf is not None and f"{self.file.name}:{symbol}" in self._elf.statics
+        return self._elf is not None and self._in_file(symbol) in self._elf.statics
 
     def stack_variables(self) -> Iterator[StackVariable]:
         """Variables with one place in their function's frame."""

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <minrpc/packed.h>
+#include <minrpc/unaligned.h>
 
 #ifdef __cplusplus
 extern "C" {

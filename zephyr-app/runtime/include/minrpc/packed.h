@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <minrpc/unaligned.h>
 #include <tvm/runtime/c_runtime_api.h>
 
 #ifdef __cplusplus
@@ -21,22 +22,6 @@ enum minrpc_dialect {
 	MINRPC_DIALECT_0_7,
 	MINRPC_DIALECT_0_8,
 };
-
-/**
- * A number at any address. Where the processor has no such loads, the compiler takes bytes, but
- * would call memcpy.
- */
-typedef uint32_t __attribute__((aligned(1), may_alias)) minrpc_u32;
-
-static inline uint32_t minrpc_get_u32(const uint8_t *at)
-{
-	return *(const minrpc_u32 *)at;
-}
-
-static inline void minrpc_put_u32(uint8_t *at, uint32_t value)
-{
-	*(minrpc_u32 *)at = value;
-}
 
 /**
  * A range of bytes to read. Reading past the end gives zeros and sets `at` to NULL, so several
