@@ -18,7 +18,7 @@ from minrpc.pipeline import Device, connect
 from minrpc.reports.columns import fact
 from minrpc.running import start
 from minrpc.targets import Platform, Target
-from minrpc.targets.options import add_device_options, options_from
+from minrpc.targets.options import add_device_options, check_seconds, options_from
 from minrpc.timing.drift import Enclosed, clock_drift
 from minrpc.timing.units import count, quantity
 
@@ -50,8 +50,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Ask each device, and show its facts."""
     options = options_from(vars(arguments))
-    if arguments.drift is not None and not arguments.drift > 0:
-        raise ConfigurationError("--drift must be more than 0 seconds", next_step="leave it out")
+    if arguments.drift is not None:
+        check_seconds("--drift", arguments.drift)
+        if arguments.drift >= options.total_timeout_s:
+            limit = f"the limit for everything, --total-timeout {options.total_timeout_s:g}"
+            step = "choose a shorter time, or a longer limit"
+            raise ConfigurationError(f"--drift {arguments.drift:g} is not within {limit}", next_step=step)
     selection = selected(arguments)
     total = Deadline("info", options.total_timeout_s)
     rows = [_show(target, arguments, total) for target in selection.targets]

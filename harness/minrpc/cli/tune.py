@@ -24,7 +24,7 @@ from minrpc.reports.figures import check_target
 from minrpc.reports.markdown import table
 from minrpc.targets import Target
 from minrpc.targets.option_table import DEVICE_OPTIONS
-from minrpc.targets.options import add_device_options
+from minrpc.targets.options import add_device_options, check_seconds
 from minrpc.targets.target import UNKNOWN_BOARD
 from minrpc.tuning.applying import applied, check_applicable
 from minrpc.tuning.candidates import (
@@ -167,11 +167,7 @@ def _params(given: Sequence[str], source: Path) -> dict[str, list[str]]:
 
 
 def _require_compile_timeout(arguments: argparse.Namespace) -> None:
-    if not 0 < arguments.compile_timeout < float("inf"):
-        raise ConfigurationError(
-            f"--compile-timeout is more than 0 seconds, not {arguments.compile_timeout:g}",
-            next_step="leave it out",
-        )
+    check_seconds("--compile-timeout", arguments.compile_timeout)
     if arguments.dask:
         raise ConfigurationError(
             "--compile-timeout is for compilers that are started here", next_step="leave it out with --dask"

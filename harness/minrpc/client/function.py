@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from functools import partial
-from math import inf
 from typing import Any, Literal, NoReturn, overload
 
 import numpy as np
@@ -19,6 +18,7 @@ from minrpc.client.metering import Meter, MeteredMeasurer, check_meter
 from minrpc.client.rpc import RpcClient
 from minrpc.client.time_evaluator import EvaluatorOptions, TimeEvaluator
 from minrpc.errors import DialectError, FunctionNotFoundError
+from minrpc.host.time_limits import require_seconds
 from minrpc.names import kind_of, text_name
 from minrpc.wire.dtypes import DataType
 from minrpc.wire.replies import Result, ReturnedArray
@@ -108,8 +108,7 @@ class RemoteFunction(RemoteHandle):
 
         lib["train"].with_timeout(600)(data)
         """
-        if not 0 < seconds < inf:
-            raise ValueError(f"a limit is more than 0 seconds and finite, not {seconds}")
+        require_seconds("a limit", seconds)
         view = copy(self)
         view._timeout_s = seconds
         view._original = self
@@ -181,6 +180,8 @@ class RemoteModule(RemoteHandle):
         Raises ValueError for options that make no sense, RemoteError when the device refuses them.
         """
         text_name(name, "function")
+        if timeout_s is not None:
+            require_seconds("timeout_s", timeout_s)
         asked = EvaluatorOptions.of(options)
         with self._rpc.lock:
             rpc = self._ready()
@@ -249,6 +250,8 @@ class RemoteModule(RemoteHandle):
         interrupts.
         """
         text_name(name, "function")
+        if timeout_s is not None:
+            require_seconds("timeout_s", timeout_s)
         asked = EvaluatorOptions.of({"repeat": _MEASURED_REPEATS, **options})
         if meter is not None:
             check_meter(meter, asked, memory=memory, masked=interrupts_masked)

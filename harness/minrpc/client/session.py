@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
@@ -29,7 +28,7 @@ from minrpc.errors import (
     SessionTerminatedError,
 )
 from minrpc.host.deadline import Deadline
-from minrpc.host.time_limits import CALL_TIMEOUT_S, SESSION_TIMEOUT_S
+from minrpc.host.time_limits import CALL_TIMEOUT_S, SESSION_TIMEOUT_S, require_seconds
 from minrpc.names import text_name
 from minrpc.timing import DeviceClock
 from minrpc.transport import Transport
@@ -184,8 +183,7 @@ class Session:
 
     @call_timeout_s.setter
     def call_timeout_s(self, seconds: float) -> None:
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < math.inf:
-            raise ValueError(f"call_timeout_s is a number of seconds above 0, not {seconds!r}")
+        require_seconds("call_timeout_s", seconds)
         self.rpc.call_timeout_s = seconds
 
     @property
@@ -265,8 +263,10 @@ class Session:
     def aligned(self, size: int, alignment: int) -> RemoteArray:
         """An array of bytes that are not set, whose address is a multiple of `alignment`, a power of two.
 
-        Raises as `array` does.
+        Raises as `array` does, and ValueError for another alignment.
         """
+        if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
+            raise ValueError(f"an alignment is a power of two, not {alignment!r}")
         array = self.empty((size,), "uint8")  # It finds out the dialect, and is aligned to 64 bytes.
         if array.address % alignment:
             array.free()
@@ -335,8 +335,11 @@ class Session:
     def info(self, timeout_s: float | None = None) -> DeviceInfo:
         """The device's description of itself; `timeout_s` replaces the limit of calls.
 
-        Raises DialectError when the device does not run this project's runtime.
+        Raises DialectError when the device does not run this project's runtime, ValueError for a limit that
+        is no time.
         """
+        if timeout_s is not None:
+            require_seconds("timeout_s", timeout_s)
         with self.rpc.lock:
             self.rpc.ready()
             return self.rpc.device_info(timeout_s)

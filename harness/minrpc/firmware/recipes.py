@@ -10,9 +10,11 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
+from minrpc.errors import ConfigurationError
 from minrpc.firmware.cache import cache_home
 from minrpc.firmware.environment import build_environment, counted
 from minrpc.firmware.identity import hash_of
@@ -34,6 +36,7 @@ from minrpc.targets.qemu_command import find_qemu, without_wired
 BUILD_DIR: Final = "{build}"
 _PYTHON: Final = "{python}"
 _COMPILE_COMMANDS: Final = "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"
+_TAKES_A_WORD: Final = frozenset({"-D", "-U", "-C", "-G", "-T", "-A"})
 # Zephyr's toolchains whose compiler runs GNU's assembler.
 _GNU: Final = frozenset({"zephyr", "zephyr/gnu", "host", "host/gnu", "gnuarmemb", "cross-compile"})
 
@@ -113,7 +116,16 @@ def recipe_for(platform: Platform, root: Path) -> Recipe:
 
 
 def cmake_options(platform: Platform) -> list[str]:
-    """CMake's options for the user's own sources, headers, definitions, libraries and options."""
+    """CMake's options for the user's own sources, headers, definitions, libraries and options.
+
+    Raises ConfigurationError for a word that is no option: CMake would ignore it.
+    """
+    for before, word in pairwise(("", *platform.cmake_options)):
+        if not word.startswith("-") and before not in _TAKES_A_WORD:
+            step = f"write -D{word}"
+            raise ConfigurationError(
+                f"{word!r} is no option of CMake's: it begins with no dash", next_step=step
+            )
     lists = {
         "SOURCES": platform.sources,
         "INCLUDES": platform.include_dirs,

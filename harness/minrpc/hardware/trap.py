@@ -38,7 +38,6 @@ _BUSY: Final = 2
 
 # Values of Tag_CPU_arch.
 _ARMV6_M: Final = (11, 12)
-_ARMV8_M: Final = (16, 17, 21)
 
 _CORES: Final[Mapping[str, type[Core]]] = {
     "EM_ARM, 32 bits": Arm,
@@ -91,10 +90,10 @@ class Trap:
         attributes = attributes_of(self._firmware, ".ARM.attributes")
         self._core: Core = core_of(facts.machine, self._pointer, attributes)()
         self.instruction_set = self._core.instruction_set
-        self.has_bits = facts.machine == "EM_ARM" and attributes.get("TAG_CPU_ARCH") not in _ARMV8_M
         self.piece = 1 if self.instruction_set == "x86_64" else 2
         object_file = compile_text(_together(self._core.source), toolset, ("-g", "-std=gnu11"))
         self._library = load(session, Sources.of(object_file))
+        self.has_bits = facts.machine == "EM_ARM" and bool(self.call("trap_has_bits"))
         session.rpc.facts.fakes[self.address("trap_resume")] = self
         session.rpc.facts.on_host = self
         code = [item for item in self._firmware.elf.segments if item.executable]

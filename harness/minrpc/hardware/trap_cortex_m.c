@@ -13,6 +13,7 @@
 #define NVIC_PENDING(n)   REGISTER(0xe000e200U + 4U * (n))
 #define NVIC_DONE(n)      REGISTER(0xe000e280U + 4U * (n))
 #define NVIC_PRIORITY(n)  (*(volatile uint8_t *)(0xe000e400U + (n)))
+#define SCB_CPUID         REGISTER(0xe000ed00U)
 #define SCB_ICSR          REGISTER(0xe000ed04U)
 #define SCB_VTOR          REGISTER(0xe000ed08U)
 #define SCB_CFSR          REGISTER(0xe000ed28U)
@@ -474,6 +475,14 @@ __attribute__((naked)) static void switch_entry(void)
 			 "str r2, [r1]\n\t"
 			 "bx r3\n\t"
 			 ".ltorg" ::"i"(switches));
+}
+
+/* True for a Cortex-M3 or M4: bits of peripherals have addresses of their own. */
+int trap_has_bits(void)
+{
+	uint32_t part = SCB_CPUID >> 4 & 0xfffU;
+
+	return part == 0xc23U || part == 0xc24U;
 }
 
 /* Takes the vectors of faults. base, size: the firmware's code. Returns false for another core. */

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Default time limits, in seconds; the user or the platform may set other limits."""
+"""Default time limits, in seconds, and the check of others, which the user or the platform may set."""
 
+from numbers import Real
+from threading import TIMEOUT_MAX
 from typing import Final
 
 SESSION_TIMEOUT_S: Final = 30.0
@@ -14,3 +16,10 @@ CALL_TIMEOUT_S: Final = 60.0
 
 TOTAL_TIMEOUT_S: Final = 3600.0
 """Limit for a whole command or test run, in wall time."""
+
+
+def require_seconds(name: str, seconds: object) -> None:
+    """Raise ValueError, with this name, unless `seconds` is a time above 0 that a thread can wait."""
+    if isinstance(seconds, bool) or not isinstance(seconds, Real) or not 0 < float(seconds) <= TIMEOUT_MAX:
+        limits = f"above 0, and at most {TIMEOUT_MAX:.0f}"
+        raise ValueError(f"{name} is a number of seconds {limits}, not {seconds!r}")

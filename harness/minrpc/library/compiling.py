@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
 from glob import has_magic
 from pathlib import Path
+from textwrap import shorten
 from typing import Final, TypeAlias
 
 from minrpc.errors import CompileError, ConfigurationError, ToolchainMissingError
@@ -79,6 +80,7 @@ _DECLARED: Final = "minrpc_declared_"
 _SPECS: Final = "--specs=picolibc.specs"
 
 PathText: TypeAlias = str | os.PathLike[str]
+_NAME_MAX: Final = 255  # bytes of a file's name, on Linux and macOS
 
 
 @dataclass(frozen=True)
@@ -165,11 +167,23 @@ def words_of(given: str | Sequence[str]) -> Sequence[str]:
 
 def paths_of(given: PathText | Sequence[PathText]) -> Sequence[PathText]:
     """The list of paths; a single path becomes a list. Raises TypeError for anything else."""
-    if isinstance(given, str | os.PathLike):
-        return [given]
+    given = [given] if isinstance(given, str | os.PathLike) else given
     if not isinstance(given, Sequence) or not all(isinstance(item, str | os.PathLike) for item in given):
         raise TypeError(f"a path or a list of paths is expected, not {given!r}")
+    for item in given:
+        _require_path(item)
     return given
+
+
+def _require_path(given: PathText) -> None:
+    """Raise ConfigurationError for a text of C, or another text that no file can have as its name."""
+    text = os.fspath(given)
+    too_long = any(len(os.fsencode(name)) > _NAME_MAX for name in text.split("/"))
+    if too_long or (set(text) & set(";\n") and not os.path.exists(text)):
+        shown = shorten(text, 60, placeholder=" ...") if " " in text else f"{text[:60]}..."
+        raise ConfigurationError(
+            f"not a file's name: {shown}", next_step="write C to a file, and name the file"
+        )
 
 
 def _directory(given: PathText) -> Path:
@@ -193,7 +207,9 @@ def _matches(given: PathText) -> Sequence[PathText]:
         return [given]
     # A directory's name may have a pattern's letters.
     root = next((parent for parent in path.parents if parent.exists()), Path())
-    files = sorted(item for item in root.glob(str(path.relative_to(root))) if item.is_file())
+    files: list[Path] = []
+    with suppress(ValueError):  # Python before 3.13 takes no "**b".
+        files = sorted(item for item in root.glob(str(path.relative_to(root))) if item.is_file())
     if not files:
         raise ConfigurationError(f"there is no file {given}", next_step="correct the path")
     return files
@@ -530,6 +546,7 @@ def _headers(sources: Sources) -> list[str]:
 
 def _header(name: str, sources: Sources) -> Path:
     """A header that `declare` names. Raises ConfigurationError."""
+    _require_path(name)
     places = [*sources.include, *(file.parent for file in sources.files), Path()]
     header = next((place / name for place in places if (place / name).is_file()), None)
     return _file(header or name, ())

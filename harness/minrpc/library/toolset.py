@@ -37,8 +37,9 @@ _PLACES: Final = ("-I", "-isystem", "-imacros", "-include", "-iquote", "-idiraft
 # Flags that only the firmware's own build uses: warnings, standard, dependency files, debug paths,
 # link-time optimization.
 _DROPPED: Final = re.compile(
-    r"-(W(?!l,|a,|p,).*|pedantic.*|std=.*|M[DMGP]*|g.*|flto.*|fuse-linker-plugin|fno-fat-lto-objects|ffat-lto-objects|"
-    r"f\w+-prefix-map=.*|fdiagnostics.*|DNDEBUG|fpie|fPIE|fno-pie|fno-pic|save-temps.*|fprofile.*|D__PROGRAM_START.*)"
+    r"-(W(?!l,|a,|p,).*|Wa,--MD,.*|pedantic.*|std=.*|M[DMGP]*|g.*|flto.*|fuse-linker-plugin|"
+    r"fno-fat-lto-objects|ffat-lto-objects|f\w+-prefix-map=.*|fdiagnostics.*|DNDEBUG|fpie|fPIE|fno-pie|"
+    r"fno-pic|save-temps.*|fprofile.*|D__PROGRAM_START.*)"
 )
 # The firmware's definitions that its headers test; a user's file gets none of the runtime's.
 _OWN_DEFINITION: Final = re.compile(r"-DMINRPC_")

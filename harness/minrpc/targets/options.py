@@ -6,12 +6,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from math import inf
 from pathlib import Path
 from typing import Any, Final, Self, cast
 
 from minrpc.errors import ConfigurationError
-from minrpc.host.time_limits import TOTAL_TIMEOUT_S
+from minrpc.host.time_limits import TOTAL_TIMEOUT_S, require_seconds
 from minrpc.targets.option_table import DEVICE_OPTIONS
 from minrpc.targets.table import Platform
 from minrpc.targets.target import Target, TargetFields, elf_without_port
@@ -82,15 +81,22 @@ def split_names(values: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name))
 
 
+def check_seconds(option: str, seconds: object) -> None:
+    """Raise ConfigurationError unless this value of an option is a time above 0 that a thread can wait."""
+    try:
+        require_seconds(option, seconds)
+    except ValueError as error:
+        raise ConfigurationError(str(error), next_step="leave it out") from error
+
+
 def _check(options: Options) -> None:
     given = options.given
     elf = given.get("elf")
     if elf is not None and not Path(elf).is_file():
         raise ConfigurationError(f"--elf: there is no file {elf}", next_step="correct the path")
     for name, option in DEVICE_OPTIONS.items():
-        if option.type is float and not 0 < given.get(option.field, 1.0) < inf:  # type: ignore[operator]
-            message = f"--{name} must be more than 0 seconds and finite"
-            raise ConfigurationError(message, next_step="leave it out")
+        if option.type is float:
+            check_seconds(f"--{name}", given.get(option.field, 1.0))
     mapped = given.get("hardware_map") is not None
     if given.get("serial_port") is None and not mapped:
         _check_without_port(given)

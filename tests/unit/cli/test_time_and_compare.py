@@ -228,7 +228,17 @@ def test_the_drift_of_a_clock(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert "wall: CLOCK_MONOTONIC, 1 GHz" in shown
     assert re.search(r"[+-][\d.]+ ± [\d.]+ ppm over [\d.]+ s", shown)
-    assert main(["info", "--platform", "posix", "--drift", "-1"]) == 2
+
+
+@pytest.mark.parametrize("seconds", ["-1", "0", "nan", "inf", "1e30"])
+def test_a_drift_needs_a_time_that_ends(seconds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "--platform", "posix", "--drift", seconds]) == 2
+    assert "minrpc: --drift is a number of seconds above 0, and at most " in capsys.readouterr().err
+
+
+def test_a_drift_is_watched_within_the_total_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "--platform", "posix", "--drift", "3", "--total-timeout", "2"]) == 2
+    assert "--drift 3 is not within the limit for everything, --total-timeout 2" in capsys.readouterr().err
 
 
 FROZEN = """#define _POSIX_C_SOURCE 200809L

@@ -151,7 +151,7 @@ def test_only_the_best_is_checked(command: list[str], capsys: pytest.CaptureFixt
         (["--check-only", "x"], "a number or `best`"),
         (["--check-only", "0"], "a number or `best`"),
         (["--jobs", "0"], "--jobs is at least 1"),
-        (["--compile-timeout", "0"], "--compile-timeout is more than 0 seconds, not 0"),
+        (["--compile-timeout", "0"], "--compile-timeout is a number of seconds above 0, and at most "),
         (["--compile-timeout", "5", "--dask", "tcp://127.0.0.1:1"], "leave it out with --dask"),
         (["--plot", "p.txt"], "a plot is one of"),
         (["--results", "a", "--resume", "b"], "adds to its own file"),

@@ -475,15 +475,29 @@ def test_a_copy_of_another_length_than_was_asked_for_is_none(
 def test_a_limit_that_is_none_is_refused(bench: Bench, seconds: Any) -> None:  # noqa: ANN401 - any type
     device = bench.device
     before = device.call_timeout_s
-    with pytest.raises(ValueError, match="call_timeout_s is a number of seconds above 0, not "):
+    with pytest.raises(ValueError, match="call_timeout_s is a number of seconds above 0, and at most "):
         device.call_timeout_s = seconds
     assert device.call_timeout_s == before
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf")])
 def test_a_functions_own_limit_is_finite(bench: Bench, seconds: float) -> None:
-    with pytest.raises(ValueError, match="a limit is more than 0 seconds and finite, not "):
-        bench.device.system_lib()["inc"].with_timeout(seconds)
+    lib = bench.device.system_lib()
+    for attempt in (
+        lambda: lib["inc"].with_timeout(seconds),
+        lambda: lib.measure("inc", timeout_s=seconds),
+        lambda: lib.time_evaluator("inc", timeout_s=seconds),
+        lambda: bench.device.info(seconds),
+    ):
+        with pytest.raises(ValueError, match="is a number of seconds above 0, and at most "):
+            attempt()
+    assert lib["inc"](41) == 42
+
+
+@pytest.mark.parametrize("alignment", [0, -8, 3, 1.5, None])
+def test_an_alignment_is_a_power_of_two(bench: Bench, alignment: Any) -> None:  # noqa: ANN401
+    with pytest.raises(ValueError, match="an alignment is a power of two, not "):
+        bench.device.aligned(8, alignment)
 
 
 def test_a_text_with_a_nul_is_refused(bench: Bench) -> None:

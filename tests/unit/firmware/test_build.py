@@ -107,6 +107,13 @@ def test_options_and_the_files_that_they_name_count(root: Path, tmp_path: Path) 
     assert not build(target, root=root).cached
 
 
+def test_an_option_without_a_dash_is_told(root: Path) -> None:
+    with pytest.raises(ConfigurationError, match="'SIZE=1' is no option of CMake's") as caught:
+        build(Target(POSIX).changed(cmake_options=["SIZE=1"]), root=root)
+    assert caught.value.next_step == "write -DSIZE=1"
+    assert build(Target(POSIX).changed(cmake_options=["-D", "SIZE=1"]), root=root).elf.is_file()
+
+
 def test_the_compilers_first_error_is_shown_and_the_next_build_works(root: Path) -> None:
     good = main_c(root).read_text()
     main_c(root).write_text("int main(void) { return missing; }\n")

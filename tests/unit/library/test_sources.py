@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from minrpc import ConfigurationError, Target
 from minrpc.library import Sources
 from minrpc.library.loading import firmware_from
+from minrpc.library.toolset import toolset_of
 
 
 @pytest.fixture
@@ -98,6 +100,20 @@ def test_a_pattern_stands_for_its_files(tmp_path: Path) -> None:
         Sources.of(directory / "*.cpp")
 
 
+@pytest.mark.parametrize("text", ["int f(int **p) { return **p; }", "int f(void);\n" * 30, "x" * 256 + ".c"])
+def test_a_text_in_place_of_a_file_is_told(source: Path, text: str) -> None:
+    told = r"not a file's name: (.{0,60}\.\.\.|.* return \*\*p; })\n"
+    for files, more in ((text, {}), (source, {"include": text}), (source, {"libraries": [text]})):
+        with pytest.raises(ConfigurationError, match=told) as caught:
+            Sources.of(files, **more)
+        assert caught.value.next_step == "write C to a file, and name the file"
+
+
+def test_a_pattern_that_no_python_takes_names_no_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"there is no file .*/\*\*b\.c"):
+        Sources.of(tmp_path / "**b.c")
+
+
 def test_a_path_that_is_not_utf8_is_told(tmp_path: Path) -> None:
     directory = Path(os.fsdecode(bytes(tmp_path) + b"/d\xff"))
     directory.mkdir()
@@ -127,3 +143,14 @@ def test_a_programs_build_is_beside_it_or_up_to_two_directories_above(
     (elf.parents[level] / "compile_commands.json").write_text("[]")
     firmware = firmware_from(Target.named("posix"), elf)
     assert (firmware.build_dir, firmware.cached) == (elf.parents[found], True)
+
+
+def test_code_has_the_flags_of_its_firmware_that_change_code(tmp_path: Path) -> None:
+    elf = tmp_path / "program.elf"
+    shutil.copy("/bin/true", elf)
+    notes = "-MD -MF a.o.d -MT a.o -Wa,--MD,a.o.as.d -o a.o -c a.c"
+    command = f"cc -Wall -std=c11 -g -O2 -Wa,-mtune=i686 -DA=1 -DMINRPC_X=1 -Iinclude {notes}"
+    entry = {"directory": str(tmp_path), "command": command, "file": "a.c"}
+    (tmp_path / "compile_commands.json").write_text(json.dumps([entry]))
+    toolset = toolset_of(firmware_from(Target.named("posix"), elf))
+    assert toolset.flags == ("-O2", "-Wa,-mtune=i686", "-DA=1")

@@ -53,10 +53,10 @@ def test_a_port_with_its_rate() -> None:
         (["--elf", __file__], "names the program at a serial port, which is not started"),
         (["--serial-port", "p", "--platform", "a,b"], "leads to one device"),
         (["--serial-port", "p", "--timing", "exact"], "--timing exact is not available"),
-        (["--total-timeout", "0"], "more than 0 seconds"),
+        (["--total-timeout", "0"], "seconds above 0"),
         (["--platform", ""], "--platform is empty"),
         (["--platform", " ,", "--platform="], "--platform is empty"),
-        (["--call-timeout", "inf"], "--call-timeout must be more than 0 seconds and finite"),
+        (["--call-timeout", "inf"], "--call-timeout is a number of seconds above 0, and at most"),
     ],
 )
 def test_what_does_not_fit_together(argv: list[str], text: str) -> None:
