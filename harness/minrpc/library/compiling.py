@@ -178,7 +178,7 @@ def paths_of(given: PathText | Sequence[PathText]) -> Sequence[PathText]:
 def _require_path(given: PathText) -> None:
     """Raise ConfigurationError for a text of C, or another text that no file can have as its name."""
     text = os.fspath(given)
-    too_long = any(len(os.fsencode(name)) > _NAME_MAX for name in text.split("/"))
+    too_long = max(map(len, os.fsencode(text).split(b"/"))) > _NAME_MAX
     if too_long or (set(text) & set(";\n") and not os.path.exists(text)):
         shown = shorten(text, 60, placeholder=" ...") if " " in text else f"{text[:60]}..."
         raise ConfigurationError(
