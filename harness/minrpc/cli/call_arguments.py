@@ -132,19 +132,22 @@ def call_arguments(
     Raises ConfigurationError for arguments that can't be parsed.
     """
     if given:
-        if shape or dtype:
+        if shape is not None or dtype is not None:
             raise ConfigurationError(
                 "--arg gives the shape and the type already", next_step="leave --shape and --dtype out"
             )
         return [parse_argument(text) for text in given]
-    if function not in ARRAYS and not (shape or dtype):
+    if function not in ARRAYS and shape is None and dtype is None:
         return []
     if function not in ARRAYS:
         raise ConfigurationError(
             f"the arguments of {function} are not known here",
             next_step="give each argument with --arg, such as --arg 'float32[1024]' --arg 3",
         )
-    item = Array(_dtype(dtype or DEFAULT_DTYPE), parse_shape(shape or DEFAULT_SHAPE))
+    item = Array(
+        _dtype(DEFAULT_DTYPE if dtype is None else dtype),
+        parse_shape(DEFAULT_SHAPE if shape is None else shape),
+    )
     return [item] * ARRAYS[function]
 
 

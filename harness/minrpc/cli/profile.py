@@ -11,9 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from minrpc.cli.call_arguments import call_arguments
 from minrpc.cli.recorded import recorded
-from minrpc.cli.source_options import add_build_options, add_call_options
+from minrpc.cli.source_options import add_build_options, add_call_options, plan_of
 from minrpc.counters.profile import APART, Profile, unit_title
 from minrpc.counters.profile_files import callgrind, flame_graph, speedscope
 from minrpc.errors import ConfigurationError, MissingError
@@ -48,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Profile on one platform, and show the profile."""
     options = options_from(vars(arguments))
-    plan = call_arguments(arguments.function, arguments.arg, arguments.shape, arguments.dtype)
+    plan = plan_of(arguments, add_arguments)
     files = [arguments.flame, arguments.callgrind, arguments.speedscope]
     for file in filter(None, files):
         check_writable(file)

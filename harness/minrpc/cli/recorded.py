@@ -7,7 +7,7 @@ import argparse
 from collections.abc import Callable, Sequence
 
 from minrpc.cli.call_arguments import CallArgument, to_host
-from minrpc.cli.source_options import sources_from, told_if_unfit
+from minrpc.cli.source_options import given_sources, told_if_unfit
 from minrpc.host.deadline import Deadline
 from minrpc.publish.recording import CallOptions, CallRecord, record_call
 from minrpc.targets import Target
@@ -22,7 +22,7 @@ def recorded(
     say: Callable[[str], None],
 ) -> CallRecord:
     """The record of the command's function, with the arguments of `plan`. Raises as `record_call` does."""
-    sources = sources_from(arguments, arguments.source) if arguments.source else None
+    sources = given_sources(arguments)
     with told_if_unfit(arguments.source):
         return record_call(
             target,

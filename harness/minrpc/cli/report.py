@@ -10,12 +10,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from minrpc.cli.call_arguments import call_arguments
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.limit_lines import tell_limits
 from minrpc.cli.recorded import recorded
 from minrpc.cli.selected import selected
-from minrpc.cli.source_options import add_build_options, add_call_options
+from minrpc.cli.source_options import SOURCE_OPTIONS, add_build_options, add_call_options, plan_of
+from minrpc.cli.unused_options import refuse
 from minrpc.errors import ConfigurationError
 from minrpc.host.deadline import Deadline
 from minrpc.host.files import check_writable, write_output
@@ -38,6 +38,12 @@ _EXPORTS: Final[MappingProxyType[str, Callable[[RunRecord], str]]] = MappingProx
         "bencher": bencher,
         "tvm_report": tvm_report,
     }
+)
+
+# The fields of options without use for a run that was measured.
+_MEASURING: Final = (
+    *("source", *SOURCE_OPTIONS, "shape", "dtype", "arg", "number", "repeat", "by", "cmake_option"),
+    "platform",
 )
 
 
@@ -84,7 +90,10 @@ def main(arguments: argparse.Namespace) -> int:
     """Measure or read a run, and write the page; 1 if a limit of minrpc.toml is broken."""
     if bool(arguments.kept) == bool(arguments.function):
         step = "`minrpc report add`, or `minrpc report --from FILE`"
-        raise ConfigurationError("a report needs a function or files", next_step=step)
+        message = "a report needs a function, or files, not both"
+        raise ConfigurationError(message, next_step=step)
+    if arguments.kept:
+        refuse(arguments, add_arguments, _MEASURING, "with --from")
     wanted = {name: getattr(arguments, name) for name in (*_PAGES, *_EXPORTS) if getattr(arguments, name)}
     for file in wanted.values():
         check_writable(file)
@@ -122,7 +131,7 @@ def _run_in(file: Path) -> RunRecord:
 
 
 def _measured(arguments: argparse.Namespace) -> RunRecord:
-    plan = call_arguments(arguments.function, arguments.arg, arguments.shape, arguments.dtype)
+    plan = plan_of(arguments, add_arguments)
     if arguments.number < 1 or arguments.repeat < 1:
         raise ConfigurationError("--number and --repeat are at least 1", next_step="leave them out")
     total = Deadline("report", options_from(vars(arguments)).total_timeout_s)

@@ -7,8 +7,10 @@ import argparse
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from minrpc.cli.call_arguments import CallArgument, call_arguments
+from minrpc.cli.unused_options import refuse
 from minrpc.errors import ConfigurationError, HarnessError
 from minrpc.host.process import shell_words
 from minrpc.library import LoadedLibrary, Sources
@@ -29,6 +31,10 @@ def add_source_options(add: Callable[..., Any]) -> None:
     add("--include", action="append", default=[], type=Path, metavar="DIR", help="a directory of headers")
     add("--define", action="append", default=[], metavar="NAME[=VALUE]", help="a definition")
     add("--library", action="append", default=[], type=Path, metavar="FILE", help="an archive to link with")
+
+
+SOURCE_OPTIONS: Final = ("flags", "include", "define", "library")
+"""The fields of the options that `add_source_options` declares, without the sandbox's."""
 
 
 def add_call_options(add: Callable[..., Any]) -> None:
@@ -62,6 +68,23 @@ def add_build_options(add: Callable[..., Any]) -> None:
         metavar="-DNAME=VALUE",
         help="a CMake option of the build",
     )
+
+
+def plan_of(
+    arguments: argparse.Namespace, declare: Callable[[argparse.ArgumentParser], None]
+) -> list[CallArgument]:
+    """The arguments of the call, from the options of `add_call_options`. Raises ConfigurationError.
+
+    declare: declares the command's options.
+    """
+    if not arguments.source:
+        refuse(arguments, declare, SOURCE_OPTIONS, "without --source", "add --source FILE, or leave it out")
+    return call_arguments(arguments.function, arguments.arg, arguments.shape, arguments.dtype)
+
+
+def given_sources(arguments: argparse.Namespace) -> Sources | None:
+    """The sources of `--source`; None without. Raises ConfigurationError for missing files."""
+    return sources_from(arguments, arguments.source) if arguments.source else None
 
 
 def sources_from(arguments: argparse.Namespace, files: Sequence[Path]) -> Sources:

@@ -8,15 +8,22 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
-from minrpc.cli.call_arguments import CallArgument, call_arguments
+from minrpc.cli.call_arguments import CallArgument
 from minrpc.cli.constant_time import add_arguments as add_constant_time_options, constant_time, trials_from
 from minrpc.cli.json_output import STDOUT, add_json_option, write_json
 from minrpc.cli.recorded import recorded
 from minrpc.cli.selected import selected
-from minrpc.cli.source_options import add_build_options, add_call_options, sources_from, told_if_unfit
+from minrpc.cli.source_options import (
+    add_build_options,
+    add_call_options,
+    given_sources,
+    plan_of,
+    told_if_unfit,
+)
 from minrpc.cli.timing_files import add_record, read_records
+from minrpc.cli.unused_options import refuse
 from minrpc.errors import ConfigurationError, RemoteError
 from minrpc.host.deadline import Deadline
 from minrpc.host.files import is_special
@@ -30,6 +37,12 @@ from minrpc.timing.record import TimingRecord, content
 from minrpc.timing.side_by_side import side_by_side
 from minrpc.timing.text import median_text, record_text, units_text
 from minrpc.timing.units import parse_percent
+
+_FOR_TIMES: Final = (
+    *("number", "repeat", "min_repeat_ms", "until", "max_repeats", "processes", "net", "counters", "memory"),
+    *("json", "plot", "strict_timing"),
+)
+"""The options of which `--constant-time` makes no use."""
 
 
 def say(line: str) -> None:
@@ -80,19 +93,16 @@ def main(arguments: argparse.Namespace) -> int:
     broken."""
     arguments.json_keeps = arguments.json != STDOUT  # A failure does not replace the file's content.
     options = options_from(vars(arguments))
-    plan = call_arguments(arguments.function, arguments.arg, arguments.shape, arguments.dtype)
+    plan = plan_of(arguments, add_arguments)
     precision = _precision(arguments)
     _check_numbers(arguments)
+    _refuse_unused(arguments)
     if arguments.plot:
         check_target(arguments.plot)
     if arguments.json and arguments.json != STDOUT and not is_special(arguments.json):
         read_records(arguments.json, missing=[])
     selection = selected(arguments)
     total = Deadline("time", options.total_timeout_s)
-    if not arguments.constant_time and (arguments.secret or arguments.inputs):
-        raise ConfigurationError(
-            "--secret and --inputs are for --constant-time", next_step="add --constant-time"
-        )
     if arguments.constant_time:
         targets = [target.changed(cmake_options=arguments.cmake_option) for target in selection.targets]
         return max([_constant_time(arguments, target, plan, total) for target in targets])
@@ -118,7 +128,7 @@ def _constant_time(
     arguments: argparse.Namespace, target: Target, plan: list[CallArgument], total: Deadline
 ) -> int:
     trials = trials_from(arguments.secret, arguments.inputs, arguments.tries)
-    sources = sources_from(arguments, arguments.source) if arguments.source else None
+    sources = given_sources(arguments)
     with told_if_unfit(arguments.source):
         result = constant_time(target, arguments.function, plan, trials, total, sources)
     print(f"{target.name}: {result}")
@@ -143,6 +153,16 @@ def _check_numbers(arguments: argparse.Namespace) -> None:
             raise ConfigurationError(message, next_step="leave it out")
     if arguments.min_repeat_ms < 0:
         raise ConfigurationError("--min-repeat-ms is at least 0", next_step="leave it out")
+
+
+def _refuse_unused(arguments: argparse.Namespace) -> None:
+    if arguments.constant_time:
+        refuse(arguments, add_arguments, _FOR_TIMES, "with --constant-time")
+    else:
+        secrets = ("secret", "inputs", "tries")
+        refuse(arguments, add_arguments, secrets, "without --constant-time", "add --constant-time")
+    if arguments.until is None:
+        refuse(arguments, add_arguments, ["max_repeats"], "without --until", "add --until 1%")
 
 
 class Run:

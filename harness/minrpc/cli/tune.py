@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from minrpc.cli.call_arguments import parse_argument, to_host
 from minrpc.cli.selected import selected
 from minrpc.cli.source_options import add_sandbox_option
+from minrpc.cli.unused_options import refuse
 from minrpc.cycles import core_or_reason
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import Firmware, build
@@ -135,6 +136,8 @@ def main(arguments: argparse.Namespace) -> int:
     _require_ports(arguments, ports)
     arguments.serial_port = ports[0] if ports else None
     kernel = _kernel(arguments)
+    if arguments.reference == "none":
+        refuse(arguments, add_arguments, ["check_only"], "without --check", "add --check FILE:FUNC")
     _require_files(arguments)
     selection = selected(arguments)
     if len(selection.targets) > 1 and (arguments.t4 or arguments.plot or arguments.apply):

@@ -96,7 +96,7 @@ def _build(platform: Platform, recipe: Recipe) -> tuple[StoredBuild, bool]:
             made_by_other = store.find(recipe)
             if made_by_other is not None:
                 return made_by_other, True
-            ended = tree.run(platform.name)
+            ended = tree.run(platform)
             if not ended.changed:
                 return _kept(platform, recipe, tree, ended), False
     raise BuildError(

@@ -54,6 +54,9 @@ _FLASH_FULL: Final = (
     "-DCONFIG_MINRPC_CODE_LOADING=n and -DCONFIG_MINRPC_ERROR_TEXTS=n in cmake_options"
 )
 
+# CMake's list of the variables given to it that nothing has read.
+_UNREAD: Final = re.compile(r"variables were not used by the project:\n\n((?: +\S+\n)+)")
+
 _ADVICE: Final = (
     (
         re.compile(r"VM size is too small"),
@@ -92,6 +95,17 @@ def first_errors(log: str, linker_map: str = "", config: str = "") -> list[str]:
         + _too_small(log, linker_map, config)
         + [text for pattern, text in _ADVICE if pattern.search(log)]
     )
+
+
+def unread_options(log: str, options: Sequence[str]) -> dict[str, str]:
+    """The options without effect, by variable: those whose variable no CMake file has read.
+
+    log: of CMake's run. options: of CMake's. Kconfig's options are left out: options for all platforms of a
+    project may have some, and a platform without Kconfig reads none.
+    """
+    unread = {name for names in _UNREAD.findall(log) for name in names.split()}
+    named = {re.split("[:=]", option.removeprefix("-D").strip())[0]: option for option in options}
+    return {name: named[name] for name in named if name in unread and not name.startswith("CONFIG_")}
 
 
 def _too_small(log: str, linker_map: str, config: str) -> list[str]:

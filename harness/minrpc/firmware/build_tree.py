@@ -20,12 +20,14 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.errors import BuildError
-from minrpc.firmware.build_errors import first_errors
+from minrpc.firmware.build_errors import first_errors, unread_options
 from minrpc.firmware.identity import Content, Look, changed_since, content_of
 from minrpc.firmware.inputs import ask_for_inputs, files_below, inputs_of, was_asked
 from minrpc.firmware.recipes import BUILD_DIR, Recipe, Scope
 from minrpc.host import progress
 from minrpc.host.process import exited_within, spawn_logged, stop_session
+from minrpc.names import did_you_mean
+from minrpc.targets import Platform
 
 _BUILD_S: Final = 30 * 60.0
 _STEP_S: Final = 0.25
@@ -67,11 +69,9 @@ class BuildTree:
         # All output of the last build.
         self.log = directory.with_suffix(".log")
 
-    def run(self, name: str) -> BuildAttempt:
-        """Configure if needed, then compile; the log has the output of both.
-
-        name: the platform's, for messages.
-        """
+    def run(self, platform: Platform) -> BuildAttempt:
+        """Configure if needed, then compile; the log has the output of both."""
+        name = platform.name
         begin_ns = time.time_ns()
         note = self._taken_note()
         self.log.unlink(missing_ok=True)
@@ -84,6 +84,7 @@ class BuildTree:
             (self.directory / "CMakeCache.txt").unlink(missing_ok=True)
             try:
                 self._execute(name, "configuring", self._recipe.configure)
+                self._check_options(platform)
             except BuildError as error:
                 return BuildAttempt(error, changed=tuple(changed_since(self._own_files(), begin_ns)))
         try:
@@ -126,6 +127,21 @@ class BuildTree:
         if content.unsure or not (content.still_found(places) and content.same_tools(places)):
             return False
         return all(_modified_ns(path) > note.written_ns for path in content.changed_files(places))
+
+    def _check_options(self, platform: Platform) -> None:
+        """Raise BuildError for a given option without effect."""
+        unread = unread_options(_text(self.log), platform.cmake_options)
+        if not unread:
+            return
+        name, option = next(iter(unread.items()))
+        files = [Path(path) for path in self._own_files() if path.endswith((".cmake", "CMakeLists.txt"))]
+        known = {word for file in files for word in re.findall(r"MINRPC_\w+", _text(file))}
+        correct = "correct the name, or give the option only to the platforms that read it"
+        raise BuildError(
+            f"{option} has no effect on {platform.name}: its CMake files don't read {name}",
+            log_path=self.log,
+            next_step=did_you_mean(name, known) or correct,
+        )
 
     def _execute(self, name: str, doing: str, command: Sequence[str]) -> None:
         recipe = self._recipe

@@ -18,8 +18,9 @@ TOTAL_TIMEOUT_S: Final = 3600.0
 """Limit for a whole command or test run, in wall time."""
 
 
-def require_seconds(name: str, seconds: object) -> None:
-    """Raise ValueError, with this name, unless `seconds` is a time above 0 that a thread can wait."""
+def require_seconds(name: str, seconds: object) -> float:
+    """The seconds. Raises ValueError, with this name, unless above 0 and short enough for a thread."""
     if isinstance(seconds, bool) or not isinstance(seconds, Real) or not 0 < float(seconds) <= TIMEOUT_MAX:
         limits = f"above 0, and at most {TIMEOUT_MAX:.0f}"
         raise ValueError(f"{name} is a number of seconds {limits}, not {seconds!r}")
+    return float(seconds)

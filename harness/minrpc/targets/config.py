@@ -45,14 +45,16 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, fields, replace
-from math import inf
 from pathlib import Path
+from threading import TIMEOUT_MAX
 from typing import Any, get_args
 
 from minrpc.errors import ConfigurationError
 from minrpc.host.files import utf8
 from minrpc.host.system import user_directory
+from minrpc.host.time_limits import require_seconds
 from minrpc.names import did_you_mean, instead_of
 from minrpc.targets.libraries import NamedLibrary, merged as merged_libraries, named_library
 from minrpc.targets.option_table import FILE_OPTIONS, Option, seconds_of
@@ -237,9 +239,9 @@ def option_value(option: Option, value: object, where: str) -> object:
     """
     if option.type is bool and isinstance(value, bool):
         return value
-    seconds = option.type is float and not isinstance(value, bool)
-    if seconds and isinstance(value, int | float) and 0 < value < inf:
-        return float(value)
+    if option.type is float:
+        with suppress(ValueError):
+            return require_seconds(where, value)
     if option.type is seconds_of and isinstance(value, int | float | str):
         try:
             return seconds_of(str(value))
@@ -259,7 +261,7 @@ def option_value(option: Option, value: object, where: str) -> object:
 def _expected(option: Option) -> str:
     kinds: Mapping[object, str] = {
         bool: "true or false",
-        float: "seconds, more than 0",
+        float: f"seconds, more than 0, at most {TIMEOUT_MAX:.0f}",
         seconds_of: "a time, such as 90s or 10m",
         int: option.help,
         Path: "a path",

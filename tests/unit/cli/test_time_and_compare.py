@@ -36,6 +36,8 @@ def test_arguments_as_they_are_typed() -> None:
         ("add", ["float31[4]"], None, "float31 is no type"),
         ("add", ["3"], "4", "--arg gives the shape and the type already"),
         ("add", [], "4,", "is no shape"),
+        ("add", [], "", "'' is no shape"),
+        ("add", ["3"], "", "--arg gives the shape and the type already"),
     ],
 )
 def test_arguments_that_make_no_sense(
@@ -156,6 +158,14 @@ def test_a_broken_bound_fails_only_where_that_was_asked_for(
         (["--plot", "x.gif"], "a plot is one of"),
         (["--json", "/nowhere/x.json"], "can't be written"),
         (["--repeat", "0"], "--repeat is at least 1"),
+        (["--dtype="], " is no type"),
+        (["--max-repeats", "12"], "--max-repeats: of no use without --until\n  next: add --until 1%"),
+        (["--tries", "200"], "--tries: of no use without --constant-time\n  next: add --constant-time"),
+        (["--flags=-O3", "--define", "N=1"], "--flags, --define: of no use without --source\n"),
+        (
+            ["--constant-time", "--secret", "1", "--json", "x.json", "--repeat", "5", "--net"],
+            "--repeat, --net, --json: of no use with --constant-time\n",
+        ),
     ],
 )
 def test_wrong_usage(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

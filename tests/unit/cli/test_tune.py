@@ -151,6 +151,7 @@ def test_only_the_best_is_checked(command: list[str], capsys: pytest.CaptureFixt
         (["--check-only", "x"], "a number or `best`"),
         (["--check-only", "0"], "a number or `best`"),
         (["--jobs", "0"], "--jobs is at least 1"),
+        (["--check-only", "2"], "--check-only: of no use without --check\n"),
         (["--compile-timeout", "0"], "--compile-timeout is a number of seconds above 0, and at most "),
         (["--compile-timeout", "5", "--dask", "tcp://127.0.0.1:1"], "leave it out with --dask"),
         (["--plot", "p.txt"], "a plot is one of"),

@@ -26,7 +26,11 @@ set(CMAKE_C_COMPILER_ID_RUN TRUE)
 set(CMAKE_C_COMPILER_ID GNU)
 set(CMAKE_C_COMPILER_VERSION 12)
 project(tiny C)
+# The platform's own options.
+set(READ ${MINRPC_CODE_LOADING} ${MINRPC_ASK} ${MINRPC_FILL}
+  ${MINRPC_COUNTERS} ${MINRPC_LAYOUT} ${MINRPC_TESTING})
 add_executable(minrpc_posix main.c ${EXTRA})
+target_compile_definitions(minrpc_posix PRIVATE SIZE=${SIZE} STACK=${MINRPC_STACK_BYTES})
 """
 
 
@@ -112,6 +116,34 @@ def test_an_option_without_a_dash_is_told(root: Path) -> None:
         build(Target(POSIX).changed(cmake_options=["SIZE=1"]), root=root)
     assert caught.value.next_step == "write -DSIZE=1"
     assert build(Target(POSIX).changed(cmake_options=["-D", "SIZE=1"]), root=root).elf.is_file()
+
+
+@pytest.mark.parametrize(
+    ("options", "message", "step"),
+    [
+        (
+            ["-DSIZE=1", "-DSIZ=1"],
+            "-DSIZ=1 has no effect on posix: its CMake files don't read SIZ",
+            "give the option only",
+        ),
+        (["-D", "SIZ:STRING=1"], "SIZ:STRING=1 has no effect", "correct the name"),
+        (["-DMINRPC_STAK_BYTES=1"], "read MINRPC_STAK_BYTES", "did you mean MINRPC_STACK_BYTES"),
+    ],
+)
+def test_an_option_that_no_file_reads_is_told(
+    root: Path, options: list[str], message: str, step: str
+) -> None:
+    target = Target(POSIX).changed(cmake_options=options)
+    for _ in range(2):
+        with pytest.raises(BuildError, match=message) as caught:
+            build(target, root=root)
+        assert step in str(caught.value.next_step)
+    assert exit_status(build(Target(POSIX).changed(cmake_options=["-DSIZE=1"]), root=root)) == 3
+
+
+def test_an_option_of_kconfigs_is_for_the_platforms_that_have_it(root: Path) -> None:
+    target = Target(POSIX).changed(cmake_options=["-DCONFIG_SIZE_OPTIMIZATIONS=y"])
+    assert exit_status(build(target, root=root)) == 3
 
 
 def test_the_compilers_first_error_is_shown_and_the_next_build_works(root: Path) -> None:

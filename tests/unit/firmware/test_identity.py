@@ -36,6 +36,9 @@ set(CMAKE_C_COMPILER_ID_RUN TRUE)
 set(CMAKE_C_COMPILER_ID GNU)
 set(CMAKE_C_COMPILER_VERSION 12)
 project(tiny C)
+# The platform's own options.
+set(READ ${MINRPC_CODE_LOADING} ${MINRPC_ASK} ${MINRPC_FILL}
+  ${MINRPC_COUNTERS} ${MINRPC_LAYOUT} ${MINRPC_TESTING})
 include(more.cmake)
 configure_file(version.h.in version.h)
 add_custom_command(OUTPUT table.h COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/table.sh

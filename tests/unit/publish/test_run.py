@@ -46,6 +46,8 @@ def test_what_time_kept_is_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert shown.startswith("### Mine\n")
     assert "| add(float32[1024], float32[1024], float32[1024]) | posix " in shown
     assert "<title>Mine</title>" in (tmp_path / "r.html").read_text()
+    assert main(["report", "--from", str(kept), "--repeat", "5", "--platform", "posix"]) == 2
+    assert "--repeat, --platform: of no use with --from\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["{}", "no", '{"format": "minrpc", "version": 3, "command": "check"}'])

@@ -112,7 +112,7 @@ def test_a_later_file_is_over_an_earlier() -> None:
         ("[device]\ncall_timeout = 3", "device.call_timeout: unknown key"),
         (
             "[device]\ncall_timeout_s = 0",
-            "device.call_timeout_s: must be seconds, more than 0, not 0",
+            "device.call_timeout_s: must be seconds, more than 0, at most 9223372036, not 0",
         ),
         ("[device]\ncall_timeout_s = true", "must be seconds"),
         ('[device]\nlink = "usb"', "device.link: must be one of pty, socket, not 'usb'"),
@@ -128,16 +128,23 @@ def test_what_is_wrong_in_a_file(text: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"call_timeout_s": -3}, "call_timeout_s: must be seconds, more than 0, not -3"),
-        ({"session_timeout_s": "3"}, "session_timeout_s: must be seconds, more than 0, not '3'"),
-        ({"call_timeout_s": None}, "call_timeout_s: must be seconds, more than 0, not None"),
+        ({"call_timeout_s": -3}, "call_timeout_s: must be seconds, more than 0, at most 9223372036, not -3"),
+        (
+            {"session_timeout_s": "3"},
+            "session_timeout_s: must be seconds, more than 0, at most 9223372036, not '3'",
+        ),
+        ({"call_timeout_s": 1e10}, "call_timeout_s: must be seconds, more than 0, at most 9223372036, not 1"),
+        (
+            {"call_timeout_s": None},
+            "call_timeout_s: must be seconds, more than 0, at most 9223372036, not None",
+        ),
         (
             {"call_timeout_s": float("nan")},
-            "call_timeout_s: must be seconds, more than 0, not nan",
+            "call_timeout_s: must be seconds, more than 0, at most 9223372036, not nan",
         ),
         (
             {"call_timeout_s": float("inf")},
-            "call_timeout_s: must be seconds, more than 0, not inf",
+            "call_timeout_s: must be seconds, more than 0, at most 9223372036, not inf",
         ),
         ({"link": "usb"}, "link: must be one of pty, socket, not 'usb'"),
         ({"timing": "exakt"}, "timing: must be one of exact, wall, board, not 'exakt'"),
