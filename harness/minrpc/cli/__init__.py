@@ -195,6 +195,7 @@ def make_parser(chosen: str | None = None) -> argparse.ArgumentParser:
         command = commands.add_parser(name, description=purpose)
         if name == chosen:
             _module(name).add_arguments(command)
+            command.set_defaults(parser=command)
             if any(action.dest == "link" for action in command._actions):
                 command.epilog = _MORE
     return parser

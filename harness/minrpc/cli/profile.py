@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Profile on one platform, and show the profile."""
     options = options_from(vars(arguments))
-    plan = plan_of(arguments, add_arguments)
+    plan = plan_of(arguments)
     files = [arguments.flame, arguments.callgrind, arguments.speedscope]
     for file in filter(None, files):
         check_writable(file)

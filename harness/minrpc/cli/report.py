@@ -93,7 +93,7 @@ def main(arguments: argparse.Namespace) -> int:
         message = "a report needs a function, or files, not both"
         raise ConfigurationError(message, next_step=step)
     if arguments.kept:
-        refuse(arguments, add_arguments, _MEASURING, "with --from")
+        refuse(arguments, _MEASURING, "with --from")
     wanted = {name: getattr(arguments, name) for name in (*_PAGES, *_EXPORTS) if getattr(arguments, name)}
     for file in wanted.values():
         check_writable(file)
@@ -131,7 +131,7 @@ def _run_in(file: Path) -> RunRecord:
 
 
 def _measured(arguments: argparse.Namespace) -> RunRecord:
-    plan = plan_of(arguments, add_arguments)
+    plan = plan_of(arguments)
     if arguments.number < 1 or arguments.repeat < 1:
         raise ConfigurationError("--number and --repeat are at least 1", next_step="leave them out")
     total = Deadline("report", options_from(vars(arguments)).total_timeout_s)

@@ -70,15 +70,10 @@ def add_build_options(add: Callable[..., Any]) -> None:
     )
 
 
-def plan_of(
-    arguments: argparse.Namespace, declare: Callable[[argparse.ArgumentParser], None]
-) -> list[CallArgument]:
-    """The arguments of the call, from the options of `add_call_options`. Raises ConfigurationError.
-
-    declare: declares the command's options.
-    """
+def plan_of(arguments: argparse.Namespace) -> list[CallArgument]:
+    """The arguments of the call, from the options of `add_call_options`. Raises ConfigurationError."""
     if not arguments.source:
-        refuse(arguments, declare, SOURCE_OPTIONS, "without --source", "add --source FILE, or leave it out")
+        refuse(arguments, SOURCE_OPTIONS, "without --source", "add --source FILE, or leave it out")
     return call_arguments(arguments.function, arguments.arg, arguments.shape, arguments.dtype)
 
 

@@ -93,7 +93,7 @@ def main(arguments: argparse.Namespace) -> int:
     broken."""
     arguments.json_keeps = arguments.json != STDOUT  # A failure does not replace the file's content.
     options = options_from(vars(arguments))
-    plan = plan_of(arguments, add_arguments)
+    plan = plan_of(arguments)
     precision = _precision(arguments)
     _check_numbers(arguments)
     _refuse_unused(arguments)
@@ -157,12 +157,12 @@ def _check_numbers(arguments: argparse.Namespace) -> None:
 
 def _refuse_unused(arguments: argparse.Namespace) -> None:
     if arguments.constant_time:
-        refuse(arguments, add_arguments, _FOR_TIMES, "with --constant-time")
+        refuse(arguments, _FOR_TIMES, "with --constant-time")
     else:
         secrets = ("secret", "inputs", "tries")
-        refuse(arguments, add_arguments, secrets, "without --constant-time", "add --constant-time")
+        refuse(arguments, secrets, "without --constant-time", "add --constant-time")
     if arguments.until is None:
-        refuse(arguments, add_arguments, ["max_repeats"], "without --until", "add --until 1%")
+        refuse(arguments, ["max_repeats"], "without --until", "add --until 1%")
 
 
 class Run:

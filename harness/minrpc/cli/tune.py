@@ -137,7 +137,7 @@ def main(arguments: argparse.Namespace) -> int:
     arguments.serial_port = ports[0] if ports else None
     kernel = _kernel(arguments)
     if arguments.reference == "none":
-        refuse(arguments, add_arguments, ["check_only"], "without --check", "add --check FILE:FUNC")
+        refuse(arguments, ["check_only"], "without --check", "add --check FILE:FUNC")
     _require_files(arguments)
     selection = selected(arguments)
     if len(selection.targets) > 1 and (arguments.t4 or arguments.plot or arguments.apply):

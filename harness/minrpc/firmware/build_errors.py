@@ -97,15 +97,16 @@ def first_errors(log: str, linker_map: str = "", config: str = "") -> list[str]:
     )
 
 
-def unread_options(log: str, options: Sequence[str]) -> dict[str, str]:
-    """The options without effect, by variable: those whose variable no CMake file has read.
+def unread_option(log: str, options: Sequence[str]) -> tuple[str, str] | None:
+    """The first option without effect, and its variable, which no CMake file has read; None without any.
 
     log: of CMake's run. options: of CMake's. Kconfig's options are left out: options for all platforms of a
     project may have some, and a platform without Kconfig reads none.
     """
-    unread = {name for names in _UNREAD.findall(log) for name in names.split()}
-    named = {re.split("[:=]", option.removeprefix("-D").strip())[0]: option for option in options}
-    return {name: named[name] for name in named if name in unread and not name.startswith("CONFIG_")}
+    listed = (name for names in _UNREAD.findall(log) for name in names.split())
+    unread = {name for name in listed if not name.startswith("CONFIG_")}
+    named = ((option, re.split("[:=]", option.removeprefix("-D").strip())[0]) for option in options)
+    return next(((option, name) for option, name in named if name in unread), None)
 
 
 def _too_small(log: str, linker_map: str, config: str) -> list[str]:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.errors import BuildError
-from minrpc.firmware.build_errors import first_errors, unread_options
+from minrpc.firmware.build_errors import first_errors, unread_option
 from minrpc.firmware.identity import Content, Look, changed_since, content_of
 from minrpc.firmware.inputs import ask_for_inputs, files_below, inputs_of, was_asked
 from minrpc.firmware.recipes import BUILD_DIR, Recipe, Scope
@@ -130,10 +130,10 @@ class BuildTree:
 
     def _check_options(self, platform: Platform) -> None:
         """Raise BuildError for a given option without effect."""
-        unread = unread_options(_text(self.log), platform.cmake_options)
-        if not unread:
+        unread = unread_option(_text(self.log), platform.cmake_options)
+        if unread is None:
             return
-        name, option = next(iter(unread.items()))
+        option, name = unread
         files = [Path(path) for path in self._own_files() if path.endswith((".cmake", "CMakeLists.txt"))]
         known = {word for file in files for word in re.findall(r"MINRPC_\w+", _text(file))}
         correct = "correct the name, or give the option only to the platforms that read it"
