@@ -113,6 +113,22 @@ def test_the_same_load_again_reads_no_program_and_links_nothing(
 
 
 @pytest.mark.usefixtures("load")
+def test_a_functions_alignment_is_not_the_others(device: Device, tmp_path: Path) -> None:
+    names = [f"f{number}" for number in range(20)]
+    functions = "".join(f"int {name}(int a) {{ return a + {name[1:]}; }}\n" for name in names)
+    (tmp_path / "aligned.c").write_text(
+        "#include <stdint.h>\n"
+        f"{functions}__attribute__((aligned(1024))) int wide(int a) {{ return f1(a) + f2(a); }}\n"
+        "uint32_t place(void) { return (uintptr_t)wide & 1022u; }\n"
+    )
+    free = device.info().arena_largest_free
+    with device.load(tmp_path / "aligned.c") as library:
+        assert [getattr(library, name)(5) for name in names] == [5 + number for number in range(20)]
+        assert (library.wide(5), library.place()) == (13, 0)
+        assert free - device.info().arena_largest_free < 16384
+
+
+@pytest.mark.usefixtures("load")
 def test_what_takes_most_of_the_memory(device: Device, tmp_path: Path) -> None:
     """A block that is too small for the code at its address is freed before the next is requested."""
     info = device.info()

@@ -243,10 +243,13 @@ def test_interrupts_are_what_an_exception_entered_whatever_functions_are_called(
         pytest.skip("no core with a table stands for this platform")
     with loading(image, load_core(core) if core else None) as (device, counters):
         lib = library_of(device.load(STORM, flags=["-O2"]))
-        quiet, stormy = (profile_call(lib, counters, "storm", [500, period], unit) for period in (0, 331))
+        quiet = profile_call(lib, counters, "storm", [500, 0], unit)
+        # Elsewhere another peripheral may stand at the timer's address: on qemu_cortex_m3 a watchdog does.
+        timer = counters.image.machine == "EM_RISCV" or "mps2" in image.target.name
+        stormy = profile_call(lib, counters, "storm", [500, 331 if timer else 0], unit)
     calm = {row.name: (row.own, row.calls) for row in quiet.functions}
     assert all(calm[name][1] > 100 for name in NAMED_LIKE_INTERRUPTS)
-    if counters.image.machine != "EM_RISCV" and "mps2" not in image.target.name:
+    if not timer:
         return
     rows = {row.name: (row.own, row.calls) for row in stormy.functions}
     assert rows[INTERRUPTS][1] > 20

@@ -241,7 +241,7 @@ class Compiled:
         arguments, in bytes.
     options: the caller's definitions and flags.
     kept_data: sections of data that are linked also if no function needs them; None: all.
-    alignment: the largest of a section with code, in bytes.
+    alignments: of sections with code, by name, in bytes.
     wrapped: functions whose calls go to `__wrap_NAME`.
     """
 
@@ -259,7 +259,7 @@ class Compiled:
     options: tuple[str, ...] = ()
     check_frame: int = 0
     kept_data: tuple[str, ...] | None = None
-    alignment: int = 1
+    alignments: Mapping[str, int] = field(default_factory=dict)
     generated: int = 1
     wrapped: tuple[str, ...] = ()
 
@@ -409,14 +409,15 @@ def _with_thunks(
         (*(f"-D{define}" for define in sources.defines), *sources.flags),
         check_frame(stack_frames(thunks.with_suffix(".su"))),
         kept_data,
-        code_alignment([*filter(None, elves), *(elf for _, found in searched for elf in found)]),
+        code_alignments([*filter(None, elves), *(elf for _, found in searched for elf in found)]),
     )
 
 
-def code_alignment(elves: Iterable[Elf]) -> int:
-    """The largest alignment of the objects' sections with code, in bytes."""
-    sections = (section for elf in elves for section in elf.sections)
-    return max((section.alignment for section in sections if section.executable), default=1)
+def code_alignments(elves: Iterable[Elf]) -> dict[str, int]:
+    """The alignments of the objects' sections with code, in bytes: for each name the largest."""
+    sections = (section for elf in elves for section in elf.sections if section.executable)
+    by_size = sorted(sections, key=lambda section: section.alignment)
+    return {section.name: section.alignment for section in by_size}
 
 
 def check_frame(frames: Mapping[str, int]) -> int:

@@ -42,6 +42,9 @@ SECTIONS
 	{firmware_thread_locals}
 	. = {base:#x};
 	minrpc_base = .;
+	.aligned_code : SUBALIGN({widest}) {{
+		*({aligned})
+	}} :memory
 	/* A function's address within a line of flash does not depend on the functions before it. */
 	.loaded_code : SUBALIGN({alignment}) {{
 		KEEP(*({spare}))
@@ -194,7 +197,9 @@ def link(
         while True:
             script = _SCRIPT.format(
                 base=base,
-                alignment=max(ALIGNMENT, compiled.alignment),
+                alignment=ALIGNMENT,
+                widest=max([ALIGNMENT, *compiled.alignments.values()]),
+                aligned=" ".join(_aligned(compiled.alignments)) or "minrpc_none",
                 page=page,
                 firmware_thread_locals=""
                 if firmwares is None
@@ -229,6 +234,12 @@ def link(
             if not more:
                 raise _failure(compiled.name, output)
             far |= more
+
+
+def _aligned(alignments: Mapping[str, int]) -> list[str]:
+    """Patterns of the sections of code that keep an alignment of their own, as the linker takes them."""
+    wide = [name for name, alignment in alignments.items() if alignment > ALIGNMENT]
+    return [re.sub(r"[^\w.$]", "?", name) for name in wide]
 
 
 def _command(

@@ -23,7 +23,7 @@ from minrpc.firmware import Firmware
 from minrpc.firmware.cache import kept_file, scratch
 from minrpc.library import LoadedLibrary
 from minrpc.library.archives import UNPACKED, members
-from minrpc.library.compiling import Compiled, Sources, code_alignment, compile_file, compile_text
+from minrpc.library.compiling import Compiled, Sources, code_alignments, compile_file, compile_text
 from minrpc.library.loading import firmware_of, load_compiled
 from minrpc.library.thunks import registry_source
 from minrpc.library.toolset import Toolset, program_facts, toolset_of
@@ -215,8 +215,8 @@ def compile_module(
         raise ModuleError(f"{name} has no function that TVM generated")
     adapter = compile_text(text, toolset)
     key = hashlib.sha256(b"".join(contents) + text.encode()).hexdigest()
-    declared, alignment = Declarations({}, {}, {}), code_alignment(elves)
-    return Compiled(name, (*objects, adapter), (), {}, declared, False, key, alignment=alignment), names
+    declared, alignments = Declarations({}, {}, {}), code_alignments(elves)
+    return Compiled(name, (*objects, adapter), (), {}, declared, False, key, alignments=alignments), names
 
 
 def _functions(elf: Elf, toolset: Toolset) -> list[str]:
