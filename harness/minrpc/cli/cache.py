@@ -8,6 +8,7 @@ import time
 from typing import Any, Final
 
 from minrpc.cli.json_output import add_json_option, write_json
+from minrpc.cli.unused_options import refuse
 from minrpc.errors import ConfigurationError
 from minrpc.firmware.cache import Entry, bound, cache_home, entries, limit, remove, size_text
 from minrpc.reports.markdown import table
@@ -28,8 +29,10 @@ def main(arguments: argparse.Namespace) -> int:
     """Clean the cache if requested, and show its content."""
     if arguments.days < 0:
         raise ConfigurationError("--days is at least 0", next_step="leave it out")
-    if arguments.all and not arguments.clean:
-        raise ConfigurationError("--all is for --clean", next_step="write both to remove everything")
+    if not arguments.clean:
+        refuse(arguments, ["days", "all"], "without --clean", "add --clean")
+    if arguments.all:
+        refuse(arguments, ["days"], "with --all")
     removed = _clean(0.0 if arguments.all else arguments.days) if arguments.clean else []
     left = entries()
     used = sum(cache_entry.bytes for cache_entry in left)

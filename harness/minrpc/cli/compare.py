@@ -10,6 +10,7 @@ from pathlib import Path
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.limit_lines import tell_limits
 from minrpc.cli.timing_files import read_records
+from minrpc.cli.unused_options import refuse
 from minrpc.errors import HarnessError
 from minrpc.publish.limit_check import broken_limits, idle_limits, unchecked_limits
 from minrpc.reports.figures import check_target
@@ -37,6 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Compare and print. Differences make it fail only with an option, or with a limit in minrpc.toml."""
+    if not arguments.fail:
+        refuse(arguments, ["strict_timing"], "without --fail", "add --fail")
     if arguments.plot:
         check_target(arguments.plot)
     base, head = (read_records(file, "report") for file in (arguments.base, arguments.head))

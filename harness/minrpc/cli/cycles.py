@@ -11,7 +11,7 @@ from minrpc.check.against_rtl import KERNELS, compare, estimator_for
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.reports.markdown import table
 from minrpc.targets import Target, find_platform, load_platforms
-from minrpc.targets.options import add_device_options
+from minrpc.targets.options import add_device_options, options_from
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,8 @@ def main(arguments: argparse.Namespace) -> int:
     """Compare, and show each kernel; 1 if the RTL's cycles are outside the estimate's range in one."""
     platforms = load_platforms(arguments.platforms_file)
     platform = find_platform(platforms, arguments.against)
-    rtl, estimator = Target.of(platform), Target.of(estimator_for(platform, platforms))
+    given = options_from(vars(arguments)).given
+    rtl, estimator = (Target.of(each, **given) for each in (platform, estimator_for(platform, platforms)))
     rows = list(compare(rtl, estimator, arguments.source, arguments.optimize))
     lines = [
         [row.kernel, *(f"{number:,}" for number in (row.least, row.most, row.rtl, row.difference))]

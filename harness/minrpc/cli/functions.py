@@ -11,7 +11,7 @@ from minrpc.cli.selected import selected
 from minrpc.cli.source_options import add_source_options, sources_from
 from minrpc.firmware import build
 from minrpc.library import compile_sources, function_sizes, toolset_of
-from minrpc.targets.options import add_device_options
+from minrpc.targets.options import BUILD_OPTIONS, add_device_options
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,13 +20,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("source", type=Path, nargs="+", metavar="FILE", help="C, C++, headers, assembler, objects, archives")
     add_source_options(add)
     add_json_option(add)
-    add_device_options(add)
+    add_device_options(add, BUILD_OPTIONS)
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Compile for each platform, and show the functions."""
     sources = sources_from(arguments, arguments.source)
-    selection = selected(arguments)
+    selection = selected(arguments, starts=False)
     shown = []
     for target in selection.targets:
         toolset = toolset_of(build(target))

@@ -20,7 +20,7 @@ from minrpc.names import did_you_mean
 from minrpc.pipeline import connect
 from minrpc.rtl import CallTrace
 from minrpc.running import RunningDevice, start
-from minrpc.targets.options import add_device_options, split_names
+from minrpc.targets.options import START_OPTIONS, add_device_options, split_names
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--traces", type=int, default=1000, metavar="N", help="calls, half of them with the fixed secret")
     add_source_options(add)
     add_json_option(add)
-    add_device_options(add)
+    add_device_options(add, START_OPTIONS)
 
 
 def main(arguments: argparse.Namespace) -> int:

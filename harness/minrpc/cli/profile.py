@@ -6,13 +6,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from minrpc.cli.recorded import recorded
 from minrpc.cli.source_options import add_build_options, add_call_options, plan_of
+from minrpc.cli.unused_options import CYCLE_OPTIONS, refuse
 from minrpc.counters.profile import APART, Profile, unit_title
 from minrpc.counters.profile_files import callgrind, flame_graph, speedscope
 from minrpc.errors import ConfigurationError, MissingError
@@ -48,13 +49,13 @@ def main(arguments: argparse.Namespace) -> int:
     """Profile on one platform, and show the profile."""
     options = options_from(vars(arguments))
     plan = plan_of(arguments)
+    if arguments.by != "cycles":
+        refuse(arguments, CYCLE_OPTIONS, "without cycles", "add --by cycles")
     files = [arguments.flame, arguments.callgrind, arguments.speedscope]
     for file in filter(None, files):
         check_writable(file)
     selection = select(options)
-    target = _only(
-        [target for target in selection.targets if target.platform.starts == "qemu"], options.platforms
-    )
+    target = _only(selection.targets, options.platforms)
     target = target.changed(cmake_options=arguments.cmake_option)
     print(f"{target.name}: firmware", file=sys.stderr, flush=True)
     total = Deadline("profile", options.total_timeout_s)
@@ -77,16 +78,22 @@ def main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _only(targets: list[Target], named: tuple[str, ...]) -> Target:
-    if not targets:
-        what = f"{', '.join(named)} does not run under QEMU" if named else "no platform can run here"
+def _only(targets: Sequence[Target], named: tuple[str, ...]) -> Target:
+    counted = [
+        target
+        for target in targets
+        if target.platform.starts == "qemu" and not target.attached and target.timing in (None, "exact")
+    ]
+    if not counted:
+        names = ", ".join(target.name for target in targets)
+        what = f"{names} does not run under QEMU in exact time" if targets else "no platform can run here"
         raise MissingError(
             f"{what}: nothing counts there",
             next_step="name a platform that runs under QEMU: --platform bare_mps2_an385",
         )
-    if len(targets) > 1 and named:
+    if len(counted) > 1 and named:
         raise ConfigurationError("a profile takes one platform", next_step="name one with --platform")
-    return targets[0]
+    return counted[0]
 
 
 def _text(profile: Profile, call: str, platform: str, firmware: Firmware, top: int) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 
+from minrpc.errors import ConfigurationError
 from minrpc.pipeline.requirements import lacking, lacking_to_build
 from minrpc.pipeline.selection import Selection, select_runnable
 from minrpc.targets.options import options_from
@@ -18,4 +19,8 @@ def selected(arguments: argparse.Namespace, *, starts: bool = True) -> Selection
     options = options_from(vars(arguments))
     selection = select_runnable(options, lacking if starts else lacking_to_build)
     arguments.left_out = dict(selection.left_out)
+    for target in selection.targets if getattr(arguments, "cmake_option", ()) else ():
+        if target.build_dir is not None or (target.attached and target.flash == "never"):
+            message = f"--cmake-option is for a build, and nothing is built for {target.name}"
+            raise ConfigurationError(message, next_step="leave it out, or add --flash auto for a board")
     return selection

@@ -18,6 +18,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
+from minrpc.cli.unused_options import refuse
 from minrpc.errors import ConfigurationError, LinkClosedError
 from minrpc.firmware import Firmware, build
 from minrpc.host.sandbox import sandboxed
@@ -38,6 +39,10 @@ _LIMITS: Final = {
     "keep-alive": ("keep_alive_s", "seconds after which a silent client's machine is asked if it is there"),
     "waiting": ("waiting", "clients that wait while one is served"),
 }
+_FOR_TVM: Final = (
+    *("bind", "tracker", "key", "call_timeout", "token_file", "unsafe"),
+    *(name.replace("-", "_") for name in _LIMITS),
+)
 # Letters of the shortest token: at a guess a millisecond, 16 hexadecimal digits take ages.
 _SHORTEST: Final = 16
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -84,7 +89,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             f"--{name}",
             type=partial(_above_zero, type(default)),
             default=default,
-            dest=field,
             metavar="N",
             help=f"{text} (default %(default)s)",
         )
@@ -136,12 +140,8 @@ def _check(arguments: argparse.Namespace) -> None:
             "serve takes one of --pty, --tvm-port and --pipe",
             next_step="--pty PATH for microTVM's wire, --tvm-port N or --pipe FILE for today's TVM",
         )
-    for option in ("tracker", "call_timeout", "token_file", "unsafe"):
-        if arguments.tvm_port is None and getattr(arguments, option):
-            name = f"--{option.replace('_', '-')}"
-            raise ConfigurationError(
-                f"{name} is for --tvm-port", next_step=f"name both: --tvm-port 0 {name} ..."
-            )
+    if arguments.tvm_port is None:
+        refuse(arguments, _FOR_TVM, "without --tvm-port", "add --tvm-port 0")
     if arguments.key is not None and (not arguments.key or any(map(str.isspace, arguments.key))):
         raise ConfigurationError(
             f"--key {arguments.key!r}: a key is one word", next_step="e.g. --key cortex-m3"
@@ -216,7 +216,9 @@ def serve_tvm(firmware: Firmware, arguments: argparse.Namespace) -> None:
             tracker = stack.enter_context(tracker_at(arguments.tracker, key, port))
             say(f"{name}: in the tracker at {arguments.tracker} as {arguments.key or name}")
         say(f'{name}: try tvm.rpc.connect("{host}", {port})   (Ctrl-C ends the device)')
-        limits = Limits(**{field: getattr(arguments, field) for field, _ in _LIMITS.values()})
+        limits = Limits(
+            **{field: getattr(arguments, name.replace("-", "_")) for name, (field, _) in _LIMITS.items()}
+        )
         server = Server(listener, source, say, accepts=has_token(token), limits=limits)
         server.serve(stop_fd, tracker)
     say(f"{name}: stopped")

@@ -12,6 +12,7 @@ from typing import Any, Final
 from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.selected import selected
 from minrpc.cli.source_options import add_build_options
+from minrpc.cli.unused_options import refuse
 from minrpc.errors import ConfigurationError
 from minrpc.firmware import build
 from minrpc.host.files import check_writable, write_output
@@ -21,7 +22,7 @@ from minrpc.reports.treemap import treemap
 from minrpc.sizes import ProgramSizes, program_sizes
 from minrpc.sizes.pieces import MEMORIES, Piece
 from minrpc.sizes.size_report import TARGETS, size_report
-from minrpc.targets.options import add_device_options
+from minrpc.targets.options import BUILD_OPTIONS, add_device_options
 
 _TOP: Final = 20
 _KEYS: Final = {
@@ -48,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--treemap", type=Path, metavar="FILE.svg", help="draw flash by component and symbol")
     add_build_options(add)
     add_json_option(add)
-    add_device_options(add)
+    add_device_options(add, BUILD_OPTIONS)
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -84,11 +85,8 @@ def _sizes(elf: Path) -> ProgramSizes:
 
 def _programs(arguments: argparse.Namespace) -> dict[str, Path]:
     if arguments.program:
-        if arguments.platform or arguments.cmake_option:
-            message = (
-                f"{arguments.program} is a finished program: --platform and --cmake-option are for builds"
-            )
-            raise ConfigurationError(message, next_step="leave out the program, or these options")
+        builds = [name.replace("-", "_") for name in ("cmake-option", *BUILD_OPTIONS)]
+        refuse(arguments, builds, f"with {arguments.program}, a finished program")
         try:
             is_elf = arguments.program.open("rb").read(4) == b"\x7fELF"
         except OSError as error:

@@ -15,7 +15,7 @@ from minrpc.cli.source_options import add_sandbox_option
 from minrpc.errors import ConfigurationError
 from minrpc.host.files import check_writable, write_output
 from minrpc.reports.figures import check_target
-from minrpc.targets.options import add_device_options
+from minrpc.targets.options import START_OPTIONS, add_device_options
 from minrpc.tuning.candidates import parse_flags, parse_param
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--csv", type=Path, metavar="FILE", help="the table as CSV")
     add("--plot", type=Path, metavar="FILE", help="draw it over the first name, as PNG, SVG or PDF")
     add_sandbox_option(add)
-    add_device_options(add)
+    add_device_options(add, START_OPTIONS)
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -65,7 +65,14 @@ def main(arguments: argparse.Namespace) -> int:
     values = {**{name: over[name] for name in sized}, **macros}
     if arguments.flags:
         values["flags"] = [" ".join(words) for words in parse_flags(arguments.flags)]
-    made = study(partial(_kernel, arguments), values, selected(arguments).targets, arguments.jobs, sized)
+    made = study(
+        partial(_kernel, arguments),
+        values,
+        selected(arguments).targets,
+        arguments.jobs,
+        sized,
+        call_timeout_s=arguments.call_timeout,
+    )
     print(made.markdown())
     if arguments.csv is not None:
         write_output(arguments.csv, made.csv())

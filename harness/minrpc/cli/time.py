@@ -23,7 +23,7 @@ from minrpc.cli.source_options import (
     told_if_unfit,
 )
 from minrpc.cli.timing_files import add_record, read_records
-from minrpc.cli.unused_options import refuse
+from minrpc.cli.unused_options import CYCLE_OPTIONS, refuse
 from minrpc.errors import ConfigurationError, RemoteError
 from minrpc.host.deadline import Deadline
 from minrpc.host.files import is_special
@@ -97,11 +97,16 @@ def main(arguments: argparse.Namespace) -> int:
     precision = _precision(arguments)
     _check_numbers(arguments)
     _refuse_unused(arguments)
-    if arguments.plot:
-        check_target(arguments.plot)
     if arguments.json and arguments.json != STDOUT and not is_special(arguments.json):
         read_records(arguments.json, missing=[])
     selection = selected(arguments)
+    if arguments.plot and len(selection.targets) > 1:
+        raise ConfigurationError("--plot takes one platform", next_step="name one with --platform")
+    if arguments.plot:
+        check_target(arguments.plot)
+    if arguments.processes > 1 and any(target.attached for target in selection.targets):
+        message = "--processes is for devices that are started here: a board is not started anew"
+        raise ConfigurationError(message, next_step="leave it out")
     total = Deadline("time", options.total_timeout_s)
     if arguments.constant_time:
         targets = [target.changed(cmake_options=arguments.cmake_option) for target in selection.targets]
@@ -163,6 +168,8 @@ def _refuse_unused(arguments: argparse.Namespace) -> None:
         refuse(arguments, secrets, "without --constant-time", "add --constant-time")
     if arguments.until is None:
         refuse(arguments, ["max_repeats"], "without --until", "add --until 1%")
+    if not {"all", "cycles"} & {*split_names([arguments.counters or ""])}:
+        refuse(arguments, CYCLE_OPTIONS, "without the counter of cycles", "add --counters cycles")
 
 
 class Run:

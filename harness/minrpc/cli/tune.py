@@ -118,7 +118,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     # The options of all commands, but a port can be repeated, and --check is this command's own.
     add_device_options(
         lambda name, **given: add(name, **(given | _SEVERAL if name == "--serial-port" else given)),
-        [name for name in DEVICE_OPTIONS if name != "check"],
+        [name for name in DEVICE_OPTIONS if name not in ("check", "total-timeout")],
     )
 
 
@@ -345,7 +345,7 @@ def _try_all(
         jobs=arguments.jobs,
         seed=arguments.seed,
         known=tuple(results.values()),
-        call_timeout_s=min(target.call_timeout_s, CANDIDATE_TIMEOUT_S),
+        call_timeout_s=arguments.call_timeout or min(target.call_timeout_s, CANDIDATE_TIMEOUT_S),
         workers=_dask(arguments, kernel, target) if arguments.dask else None,
         ports=ports,
         compile_timeout_s=arguments.compile_timeout or COMPILE_TIMEOUT_S,

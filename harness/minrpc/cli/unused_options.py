@@ -5,8 +5,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from typing import Final
 
 from minrpc.errors import ConfigurationError
+
+CYCLE_OPTIONS: Final = ("core", "flash_wait_states", "flash_width")
+"""The fields of the options that only estimated cycles depend on."""
 
 
 def refuse(

@@ -41,6 +41,18 @@ def select(options: Options, missing: Callable[[Platform], list[Requirement]] = 
     Raises ConfigurationError for an unknown platform, and for a named platform that can't run here: a
     requested test is never left out silently.
     """
+    selection = _selected(options, missing)
+    flash = options.given.get("flash", "never")
+    if flash != "never" and selection.targets and not any(target.attached for target in selection.targets):
+        message = (
+            f"--flash {flash} is for a board: {selection.targets[0].name} is started anew with its firmware"
+        )
+        step = "leave it out, or name the board with --serial-port or --hardware-map"
+        raise ConfigurationError(message, next_step=step)
+    return selection
+
+
+def _selected(options: Options, missing: Callable[[Platform], list[Requirement]]) -> Selection:
     given = options.given
     if given.get("build_dir") is not None:
         return Selection((_of_build(options),), {})
@@ -125,6 +137,12 @@ def _of_build(options: Options) -> Target:
     """The target of a finished build. Its name is the one that the user gave, else the directory's."""
     build_dir = options.given["build_dir"]
     assert build_dir is not None
+    if len(options.platforms) > 1:
+        raise ConfigurationError("--build-dir has one firmware", next_step="name one platform, or none")
     name = options.platforms[0] if options.platforms else Path(build_dir).resolve().name
     about = f"the firmware in {build_dir}"
-    return options.target(Platform(name, port="zephyr", starts="board", description=about))
+    platforms = load_platforms(options.platforms_file)
+    own = platforms.get(name, platforms.new).device_options
+    return options.target(
+        Platform(name, port="zephyr", starts="board", description=about, device_options=own)
+    )

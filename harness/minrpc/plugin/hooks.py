@@ -145,6 +145,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
     run = _run_so_far(session.config)
     if run is None:
+        if session.exitstatus == pytest.ExitCode.OK and option_names.wants_page(session.config):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
         return
     if workers.is_worker(session.config):
         workers.send(session.config, run.tally.to_json())
@@ -153,13 +155,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
     note_quarantine(run.selection, run.tally)
     tell_junit(session.config, run.tally)
-    page = option_names.option_of(session.config, "report")
-    if page and not session.config.getoption("collectonly"):
+    if option_names.wants_page(session.config):
         from minrpc.errors import ConfigurationError
         from minrpc.plugin.run_page import write_page
 
         try:
-            write_page(Path(page), run.tally)
+            write_page(Path(option_names.option_of(session.config, "report")), run.tally)
         except ConfigurationError as error:
             pytest.exit(str(error), returncode=pytest.ExitCode.INTERNAL_ERROR)
     if none_ran(session.config, run.tally) and session.exitstatus == pytest.ExitCode.OK:
@@ -184,6 +185,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 
         for line, markup in summary(config, run.tally):
             terminalreporter.write_line(f"minrpc: {line}", **markup)
+    elif option_names.wants_page(config):
+        text = "was not written: no test used a device"
+        terminalreporter.write_line(f"minrpc: {option_names.option_of(config, 'report')} {text}", red=True)
     if option_names.lacks_coverage(config):
         text = "was not written: no device ran under QEMU, where lines are counted"
         terminalreporter.write_line(f"minrpc: {option_names.option_of(config, 'coverage')} {text}", red=True)

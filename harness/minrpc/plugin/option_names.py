@@ -84,6 +84,12 @@ def given(config: pytest.Config) -> bool:
     )
 
 
+def wants_page(config: pytest.Config) -> bool:
+    """True if this process writes the page of --minrpc-report."""
+    ran = not hasattr(config, "workerinput") and not config.getoption("collectonly")
+    return bool(option_of(config, "report")) and ran
+
+
 def lacks_coverage(config: pytest.Config) -> bool:
     """True if the run should have written a file of coverage, and did not."""
     file = option_of(config, "coverage")

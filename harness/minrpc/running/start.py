@@ -134,6 +134,10 @@ def all_counters(firmware: Firmware) -> QemuCounters:
 def _attach(target: Target) -> RunningDevice:
     if target.check is not None:
         raise _unchecked(target.name)
+    if target.wave is not None or target.counters:
+        lacks = "it has no waveform" if target.wave is not None else "nothing counts in it"
+        step = "name a platform that is started here: see `minrpc platforms`"
+        raise ConfigurationError(f"{target.name} is attached: {lacks}", next_step=step)
     held = lease(target)
     try:
         firmware = build(held.target) if target.flash != "never" else None

@@ -17,6 +17,17 @@ from minrpc.targets.target import Target, TargetFields, elf_without_port
 
 _SHOWN: Final = frozenset({"platform", "serial-port"})
 
+BOARD_OPTIONS: Final = ("serial-port", "hardware-map", "wait-board", "flash", "elf", "baud")
+"""The options for a device that is not started here."""
+
+BUILD_OPTIONS: Final = ("platform", "platforms-file", "libraries-as", "build-dir")
+"""The options of commands that only build."""
+
+START_OPTIONS: Final = tuple(
+    name for name in DEVICE_OPTIONS if name not in (*BOARD_OPTIONS, "build-dir", "total-timeout")
+)
+"""The options of commands that build and start devices, each for a short time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -104,14 +115,21 @@ def _check(options: Options) -> None:
     if mapped and given.get("serial_port") is not None:
         message = "--serial-port and --hardware-map both choose a board"
         raise ConfigurationError(message, next_step="leave one of the two options out")
+    way = "--hardware-map" if mapped else "--serial-port"
+    timing = given.get("timing")
+    if timing not in (None, "board"):
+        message = f"--timing {timing} is not available over {way}"
+        raise ConfigurationError(message, next_step="leave one of the two options out")
+    if given.get("elf") is not None and given.get("flash", "never") != "never":
+        message = "--elf names the program that runs there, and --flash replaces it"
+        raise ConfigurationError(message, next_step="leave one of the two options out")
     if mapped:
+        if given.get("baud") is not None:
+            message = "--baud is for --serial-port: a hardware map has each board's rate"
+            raise ConfigurationError(message, next_step="write baud: N into the board's entry")
         return
     if len(options.platforms) > 1:
         raise ConfigurationError("--serial-port leads to one device", next_step="name one platform, or none")
-    timing = given.get("timing")
-    if timing not in (None, "board"):
-        message = f"--timing {timing} is not available over --serial-port"
-        raise ConfigurationError(message, next_step="leave one of the two options out")
 
 
 def _check_without_port(given: TargetFields) -> None:

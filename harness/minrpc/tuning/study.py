@@ -22,6 +22,7 @@ from minrpc.reports.figures import check_target, new_figure, save_figure
 from minrpc.reports.markdown import table
 from minrpc.targets import Target
 from minrpc.tuning.candidates import CandidateResult, Space
+from minrpc.tuning.judging import CANDIDATE_TIMEOUT_S
 from minrpc.tuning.kernel import Kernel
 from minrpc.tuning.tune import tune
 
@@ -115,6 +116,8 @@ def study(
     platforms: Iterable[str | Target],
     jobs: int = 1,
     names: Sequence[str] | None = None,
+    *,
+    call_timeout_s: float | None = None,
 ) -> Study:
     """Measure a kernel for all combinations, on `jobs` devices of a platform side by side.
 
@@ -122,6 +125,8 @@ def study(
     over: the values of each name. "flags" are sets of compiler flags, "-O3 -funroll-loops"; the function's
         parameters are passed to it; all other names are macros.
     names: the function's parameters; by default those of its signature.
+    call_timeout_s: time limit of a call, in seconds of the device's time; by default the target's, at most
+        10.
 
     A candidate that fails has a row with the reason, and so has each combination on a platform that can't be
     built, started or counted. If all platforms fail, raises the first one's error.
@@ -142,7 +147,8 @@ def study(
     targets = [named if isinstance(named, Target) else Target.named(named) for named in platforms]
     for target in targets:
         try:
-            target_rows = _measured(kernels, Space(macros, flags), over, build(target), jobs)
+            limit_s = call_timeout_s or min(target.call_timeout_s, CANDIDATE_TIMEOUT_S)
+            target_rows = _measured(kernels, Space(macros, flags), over, build(target), jobs, limit_s)
         except HarnessError as error:
             failures.append(error)
             target_rows = _failed(varied, made, over, error)
@@ -169,12 +175,15 @@ def _measured(
     over: Values,
     firmware: Firmware,
     jobs: int,
+    call_timeout_s: float,
 ) -> list[dict[str, Any]]:
     """The rows of a platform without its name."""
     return [
         {**given, **_row(result, over)}
         for given, kernel in kernels
-        for result in sorted(tune(kernel, space, firmware, jobs=jobs), key=_candidate_number)
+        for result in sorted(
+            tune(kernel, space, firmware, jobs=jobs, call_timeout_s=call_timeout_s), key=_candidate_number
+        )
     ]
 
 

@@ -262,9 +262,9 @@ def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ([], "serve takes one of --pty, --tvm-port and --pipe"),
         (["--pty", "/tmp/x", "--tvm-port", "0"], "serve takes one of --pty"),
-        (["--pty", "/tmp/x", "--tracker", "a:1"], "--tracker is for --tvm-port"),
-        (["--pty", "/tmp/x", "--unsafe"], "--unsafe is for --tvm-port"),
-        (["--pipe", "/tmp/x", "--token-file", "/tmp/y"], "--token-file is for --tvm-port"),
+        (["--pty", "/tmp/x", "--tracker", "a:1"], "--tracker: of no use without --tvm-port"),
+        (["--pty", "/tmp/x", "--unsafe"], "--unsafe: of no use without --tvm-port"),
+        (["--pipe", "/tmp/x", "--token-file", "/tmp/y"], "--token-file: of no use without --tvm-port"),
         (
             ["--unsafe", "--tvm-port", "0", "--tracker", "nowhere"],
             "--tracker nowhere: HOST:PORT was expected",

@@ -40,7 +40,7 @@ def test_any_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["size", str(tmp_path / "none")]) == 2
     for further in (["--platform", "posix"], ["--cmake-option=-DX=1"]):
         assert main(["size", str(elf), *further]) == 2
-        assert "is a finished program" in capsys.readouterr().err
+        assert f"of no use with {elf}, a finished program" in capsys.readouterr().err
     assert main(["size", "--platform", "posix,bare_mps2_an385", "--treemap", str(tmp_path / "m.svg")]) == 2
     assert "take one platform" in capsys.readouterr().err
 

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -261,3 +262,24 @@ def test_a_check_imports_what_is_beside_it_and_has_dataclasses(
     check = _check_of(f"{tmp_path}/ref.py:dot")
     assert check is not None
     assert check() == 1
+
+
+@pytest.mark.parametrize(("given", "limit"), [([], "0.2 s"), (["--call-timeout", "0.5"], "0.5 s")])
+@pytest.mark.parametrize("command", [["tune", "--param"], ["study", "--over"]], ids=["tune", "study"])
+def test_a_candidates_time_is_as_given(
+    compiler_here: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: list[str],
+    given: list[str],
+    limit: str,
+) -> None:
+    """A time that is given may be longer than the usual limit of a candidate."""
+    for name in ("judging", "study"):
+        monkeypatch.setattr(import_module(f"minrpc.tuning.{name}"), "CANDIDATE_TIMEOUT_S", 0.2)
+    source = tmp_path / "hang.c"
+    source.write_text("int hang(int n)\n{\n\tvolatile int on = n;\n\twhile (on) {\n\t}\n\treturn N;\n}\n")
+    name, values = command
+    assert main([name, str(source), "hang", values, "N=1", "--arg", "1", "--platform", "posix", *given]) == 1
+    assert f"did not come to its end within {limit}" in capsys.readouterr().out

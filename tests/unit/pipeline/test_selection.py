@@ -104,3 +104,18 @@ def test_a_board_of_the_users_file_has_its_own_rate(tmp_path: Path) -> None:
     options = Options(("mine",), file, {"serial_port": "/dev/ttyACM0"})
     (target,) = select(options, no_arm).targets
     assert (target.platform.baud, target.platform.zephyr_board) == (57600, "x")
+
+
+@pytest.mark.parametrize(("name", "limits"), [("build", (7.0, 60.0)), ("mine", (7.0, 8.0))])
+def test_a_finished_build_has_the_options_of_minrpc_toml(
+    tmp_path: Path, name: str, limits: tuple[float, float]
+) -> None:
+    """It has the options of all platforms, and the options of an entry with its name."""
+    file = tmp_path / "other.toml"
+    file.write_text(
+        "[device]\nsession_timeout_s = 7\n[platforms.mine]\nzephyr_board = 'm'\ncall_timeout_s = 8\n"
+    )
+    named = () if name == "build" else (name,)
+    (target,) = select(Options(named, file, {"build_dir": tmp_path / "build"})).targets
+    assert (target.name, target.build_dir) == (name, tmp_path / "build")
+    assert (target.session_timeout_s, target.call_timeout_s) == limits

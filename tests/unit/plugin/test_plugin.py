@@ -331,6 +331,17 @@ def test_a_run_whose_coverage_was_not_written_is_no_success(
     result.stdout.fnmatch_lines(["minrpc: lines.info was not written: no device ran under QEMU*"])
 
 
+@pytest.mark.parametrize("workers", ALONE_OR_NOT, ids=["alone", "with workers"])
+def test_a_run_whose_page_was_not_written_is_no_success(
+    pytester: pytest.Pytester, workers: tuple[str, ...]
+) -> None:
+    pytester.makepyfile("def test_trivial(): pass")
+    result = run(pytester, "--minrpc-report=page.md", "-q", *workers)
+    result.assert_outcomes(passed=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["minrpc: page.md was not written: no test used a device"])
+
+
 def test_what_was_left_out_is_named_when_the_rest_ran(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
