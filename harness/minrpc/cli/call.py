@@ -11,9 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from minrpc.cli.call_arguments import parse_argument, to_host
-from minrpc.cli.selected import selected
+from minrpc.cli.selected import require_one, selected
 from minrpc.cli.source_options import add_source_options, load_with, sources_from, told_if_unfit
-from minrpc.errors import ConfigurationError
 from minrpc.library import LoadedLibrary
 from minrpc.library.c_library import CFunction
 from minrpc.pipeline import open_device
@@ -57,8 +56,8 @@ def call_on_each(
     sources = sources_from(arguments, [arguments.source])
     plan = [parse_argument(text) for text in arguments.arg]
     selection = selected(arguments)
-    if wave and len(selection.targets) > 1:
-        raise ConfigurationError("--wave takes one platform", next_step="name one with --platform")
+    if wave:
+        require_one(selection.targets, "--wave takes")
     for target in selection.targets:
         given = to_host(plan)
         with open_device(target.changed(wave=wave)) as device, ExitStack() as stack:

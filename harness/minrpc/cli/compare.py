@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Compare and print. Differences make it fail only with an option, or with a limit in minrpc.toml."""
     if not arguments.fail:
-        refuse(arguments, ["strict_timing"], "without --fail", "add --fail")
+        refuse(arguments, ["strict-timing"], "without --fail", "add --fail")
     if arguments.plot:
         check_target(arguments.plot)
     base, head = (read_records(file, "report") for file in (arguments.base, arguments.head))

@@ -97,7 +97,7 @@ def constant_time(
     Raises ConfigurationError for parameters and files that don't fit, and for a target that QEMU does not
     run.
     """
-    if target.platform.starts != "qemu" or target.attached:
+    if not target.in_qemu:
         message = f"{target.name} does not run under QEMU: nothing can be compared there"
         raise ConfigurationError(
             message, next_step="name a platform that runs under QEMU: --platform bare_mps2_an385"

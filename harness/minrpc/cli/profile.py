@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from minrpc.cli.recorded import recorded
+from minrpc.cli.selected import require_one
 from minrpc.cli.source_options import add_build_options, add_call_options, plan_of
 from minrpc.cli.unused_options import CYCLE_OPTIONS, refuse
 from minrpc.counters.profile import APART, Profile, unit_title
@@ -79,11 +80,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _only(targets: Sequence[Target], named: tuple[str, ...]) -> Target:
-    counted = [
-        target
-        for target in targets
-        if target.platform.starts == "qemu" and not target.attached and target.timing in (None, "exact")
-    ]
+    counted = [target for target in targets if target.in_qemu and target.timing in (None, "exact")]
     if not counted:
         names = ", ".join(target.name for target in targets)
         what = f"{names} does not run under QEMU in exact time" if targets else "no platform can run here"
@@ -91,8 +88,8 @@ def _only(targets: Sequence[Target], named: tuple[str, ...]) -> Target:
             f"{what}: nothing counts there",
             next_step="name a platform that runs under QEMU: --platform bare_mps2_an385",
         )
-    if len(counted) > 1 and named:
-        raise ConfigurationError("a profile takes one platform", next_step="name one with --platform")
+    if named:
+        require_one(counted, "a profile takes")
     return counted[0]
 
 

@@ -40,9 +40,9 @@ _EXPORTS: Final[MappingProxyType[str, Callable[[RunRecord], str]]] = MappingProx
     }
 )
 
-# The fields of options without use for a run that was measured.
+# The options without use for a run that was measured.
 _MEASURING: Final = (
-    *("source", *SOURCE_OPTIONS, "shape", "dtype", "arg", "number", "repeat", "by", "cmake_option"),
+    *("source", *SOURCE_OPTIONS, "shape", "dtype", "arg", "number", "repeat", "by", "cmake-option"),
     "platform",
 )
 

@@ -39,10 +39,7 @@ _LIMITS: Final = {
     "keep-alive": ("keep_alive_s", "seconds after which a silent client's machine is asked if it is there"),
     "waiting": ("waiting", "clients that wait while one is served"),
 }
-_FOR_TVM: Final = (
-    *("bind", "tracker", "key", "call_timeout", "token_file", "unsafe"),
-    *(name.replace("-", "_") for name in _LIMITS),
-)
+_FOR_TVM: Final = ("bind", "tracker", "key", "call-timeout", "token-file", "unsafe", *_LIMITS)
 # Letters of the shortest token: at a guess a millisecond, 16 hexadecimal digits take ages.
 _SHORTEST: Final = 16
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from minrpc.cli.json_output import add_json_option, write_json
-from minrpc.cli.selected import selected
+from minrpc.cli.selected import require_one, selected
 from minrpc.cli.source_options import add_build_options
 from minrpc.cli.unused_options import refuse
 from minrpc.errors import ConfigurationError
@@ -59,9 +59,8 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.treemap:
         check_writable(arguments.treemap)
     programs = _programs(arguments)
-    if (arguments.treemap or arguments.size_report) and len(programs) > 1:
-        step = "name one with --platform"
-        raise ConfigurationError("--treemap and --size-report take one platform", next_step=step)
+    if arguments.treemap or arguments.size_report:
+        require_one(programs, "--treemap and --size-report take")
     measured = {}
     for name, elf in programs.items():
         measured[name] = sizes = _sizes(elf)
@@ -85,7 +84,7 @@ def _sizes(elf: Path) -> ProgramSizes:
 
 def _programs(arguments: argparse.Namespace) -> dict[str, Path]:
     if arguments.program:
-        builds = [name.replace("-", "_") for name in ("cmake-option", *BUILD_OPTIONS)]
+        builds = ("cmake-option", *BUILD_OPTIONS)
         refuse(arguments, builds, f"with {arguments.program}, a finished program")
         try:
             is_elf = arguments.program.open("rb").read(4) == b"\x7fELF"

@@ -34,7 +34,7 @@ def add_source_options(add: Callable[..., Any]) -> None:
 
 
 SOURCE_OPTIONS: Final = ("flags", "include", "define", "library")
-"""The fields of the options that `add_source_options` declares, without the sandbox's."""
+"""The options that `add_source_options` declares, without the sandbox's."""
 
 
 def add_call_options(add: Callable[..., Any]) -> None:

@@ -14,7 +14,7 @@ from minrpc.cli.call_arguments import CallArgument
 from minrpc.cli.constant_time import add_arguments as add_constant_time_options, constant_time, trials_from
 from minrpc.cli.json_output import STDOUT, add_json_option, write_json
 from minrpc.cli.recorded import recorded
-from minrpc.cli.selected import selected
+from minrpc.cli.selected import require_one, selected
 from minrpc.cli.source_options import (
     add_build_options,
     add_call_options,
@@ -39,8 +39,8 @@ from minrpc.timing.text import median_text, record_text, units_text
 from minrpc.timing.units import parse_percent
 
 _FOR_TIMES: Final = (
-    *("number", "repeat", "min_repeat_ms", "until", "max_repeats", "processes", "net", "counters", "memory"),
-    *("json", "plot", "strict_timing"),
+    *("number", "repeat", "min-repeat-ms", "until", "max-repeats", "processes", "net", "counters", "memory"),
+    *("json", "plot", "strict-timing"),
 )
 """The options of which `--constant-time` makes no use."""
 
@@ -100,9 +100,8 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.json and arguments.json != STDOUT and not is_special(arguments.json):
         read_records(arguments.json, missing=[])
     selection = selected(arguments)
-    if arguments.plot and len(selection.targets) > 1:
-        raise ConfigurationError("--plot takes one platform", next_step="name one with --platform")
     if arguments.plot:
+        require_one(selection.targets, "--plot takes")
         check_target(arguments.plot)
     if arguments.processes > 1 and any(target.attached for target in selection.targets):
         message = "--processes is for devices that are started here: a board is not started anew"
@@ -167,7 +166,7 @@ def _refuse_unused(arguments: argparse.Namespace) -> None:
         secrets = ("secret", "inputs", "tries")
         refuse(arguments, secrets, "without --constant-time", "add --constant-time")
     if arguments.until is None:
-        refuse(arguments, ["max_repeats"], "without --until", "add --until 1%")
+        refuse(arguments, ["max-repeats"], "without --until", "add --until 1%")
     if not {"all", "cycles"} & {*split_names([arguments.counters or ""])}:
         refuse(arguments, CYCLE_OPTIONS, "without the counter of cycles", "add --counters cycles")
 

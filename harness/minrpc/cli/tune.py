@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from minrpc.cli.call_arguments import parse_argument, to_host
-from minrpc.cli.selected import selected
+from minrpc.cli.selected import require_one, selected
 from minrpc.cli.source_options import add_sandbox_option
 from minrpc.cli.unused_options import refuse
 from minrpc.cycles import core_or_reason
@@ -137,13 +137,11 @@ def main(arguments: argparse.Namespace) -> int:
     arguments.serial_port = ports[0] if ports else None
     kernel = _kernel(arguments)
     if arguments.reference == "none":
-        refuse(arguments, ["check_only"], "without --check", "add --check FILE:FUNC")
+        refuse(arguments, ["check-only"], "without --check", "add --check FILE:FUNC")
     _require_files(arguments)
     selection = selected(arguments)
-    if len(selection.targets) > 1 and (arguments.t4 or arguments.plot or arguments.apply):
-        raise ConfigurationError(
-            "--t4, --plot and --apply are for one platform", next_step="name one by --platform"
-        )
+    if arguments.t4 or arguments.plot or arguments.apply:
+        require_one(selection.targets, "--t4, --plot and --apply are for")
     status = 0
     for target in selection.targets:
         status = max(status, _tune(kernel, space, target, ports, arguments))
@@ -326,7 +324,7 @@ def _try_all(
     file: ResultsFile | None,
 ) -> bool:
     """Add each candidate's result to `results` and the file; returns True if Ctrl-C has stopped it."""
-    from minrpc.tuning.judging import CANDIDATE_TIMEOUT_S
+    from minrpc.tuning.judging import candidate_limit_s
     from minrpc.tuning.tune import tune
 
     target = firmware.target
@@ -345,7 +343,7 @@ def _try_all(
         jobs=arguments.jobs,
         seed=arguments.seed,
         known=tuple(results.values()),
-        call_timeout_s=arguments.call_timeout or min(target.call_timeout_s, CANDIDATE_TIMEOUT_S),
+        call_timeout_s=candidate_limit_s(target, arguments.call_timeout),
         workers=_dask(arguments, kernel, target) if arguments.dask else None,
         ports=ports,
         compile_timeout_s=arguments.compile_timeout or COMPILE_TIMEOUT_S,

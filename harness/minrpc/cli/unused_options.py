@@ -9,8 +9,8 @@ from typing import Final
 
 from minrpc.errors import ConfigurationError
 
-CYCLE_OPTIONS: Final = ("core", "flash_wait_states", "flash_width")
-"""The fields of the options that only estimated cycles depend on."""
+CYCLE_OPTIONS: Final = ("core", "flash-wait-states", "flash-width")
+"""The options that only estimated cycles depend on."""
 
 
 def refuse(
@@ -18,10 +18,11 @@ def refuse(
 ) -> None:
     """Raise ConfigurationError if one of the options `names` differs from its default.
 
-    names: the options' fields. why: such as "without --until".
+    names: as on the command line, without "--". why: such as "without --until".
     """
+    fields = {name.replace("-", "_"): f"--{name}" for name in names}
     default = arguments.parser.get_default
-    given = [name for name in names if getattr(arguments, name) != default(name)]
+    given = [option for field, option in fields.items() if getattr(arguments, field) != default(field)]
     if given:
-        options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        options = ", ".join(given)
         raise ConfigurationError(f"{options}: of no use {why}", next_step=next_step)

@@ -176,7 +176,7 @@ def _what_counts(target: Target | None) -> str:
     """Advice for a device that nothing counts from outside."""
     if target is None:
         return "under QEMU, start it with counters=True, or --counters"
-    if target.platform.starts == "qemu" and not target.attached:
+    if target.in_qemu:
         return "start it with counters=True, or --counters"
     return "name a platform that runs under QEMU: see `minrpc platforms`"
 

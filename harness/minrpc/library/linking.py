@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -199,7 +199,7 @@ def link(
                 base=base,
                 alignment=ALIGNMENT,
                 widest=max([ALIGNMENT, *compiled.alignments.values()]),
-                aligned=" ".join(_aligned(compiled.alignments)) or "minrpc_none",
+                aligned=_patterns(name for name, to in compiled.alignments.items() if to > ALIGNMENT),
                 page=page,
                 firmware_thread_locals=""
                 if firmwares is None
@@ -207,7 +207,7 @@ def link(
                 thread_block=_THREAD_BLOCKS.get(facts.machine, "0"),
                 data=_DATA,
                 spare=SPARE_SECTION,
-                kept=_DATA if compiled.kept_data is None else " ".join(compiled.kept_data) or "minrpc_none",
+                kept=_DATA if compiled.kept_data is None else _patterns(compiled.kept_data),
             )
             (directory / "load.ld").write_text(script)
             near = {known_name: value for known_name, value in known.items() if known_name not in far}
@@ -236,10 +236,9 @@ def link(
             far |= more
 
 
-def _aligned(alignments: Mapping[str, int]) -> list[str]:
-    """Patterns of the sections of code that keep an alignment of their own, as the linker takes them."""
-    wide = [name for name, alignment in alignments.items() if alignment > ALIGNMENT]
-    return [re.sub(r"[^\w.$]", "?", name) for name in wide]
+def _patterns(sections: Iterable[str]) -> str:
+    """The linker's patterns of these names; of no sections a name that no section has."""
+    return " ".join(re.sub(r"[^\w.$]", "?", name) for name in sections) or "minrpc_none"
 
 
 def _command(

@@ -86,15 +86,18 @@ def given(config: pytest.Config) -> bool:
 
 def wants_page(config: pytest.Config) -> bool:
     """True if this process writes the page of --minrpc-report."""
-    ran = not hasattr(config, "workerinput") and not config.getoption("collectonly")
-    return bool(option_of(config, "report")) and ran
+    return bool(option_of(config, "report")) and _runs_all(config)
 
 
 def lacks_coverage(config: pytest.Config) -> bool:
     """True if the run should have written a file of coverage, and did not."""
     file = option_of(config, "coverage")
-    ran = not hasattr(config, "workerinput") and not config.getoption("collectonly")
-    return bool(file) and ran and not Path(file).exists()
+    return bool(file) and _runs_all(config) and not Path(file).exists()
+
+
+def _runs_all(config: pytest.Config) -> bool:
+    """True if tests run, and this process runs none for another."""
+    return not hasattr(config, "workerinput") and not config.getoption("collectonly")
 
 
 def look_past_short_names(config: pytest.Config, parser: pytest.Parser, args: Sequence[str]) -> None:

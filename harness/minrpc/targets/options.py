@@ -17,14 +17,14 @@ from minrpc.targets.target import Target, TargetFields, elf_without_port
 
 _SHOWN: Final = frozenset({"platform", "serial-port"})
 
-BOARD_OPTIONS: Final = ("serial-port", "hardware-map", "wait-board", "flash", "elf", "baud")
-"""The options for a device that is not started here."""
+# The options for a device that is not started here.
+_BOARD_OPTIONS: Final = ("serial-port", "hardware-map", "wait-board", "flash", "elf", "baud")
 
 BUILD_OPTIONS: Final = ("platform", "platforms-file", "libraries-as", "build-dir")
 """The options of commands that only build."""
 
 START_OPTIONS: Final = tuple(
-    name for name in DEVICE_OPTIONS if name not in (*BOARD_OPTIONS, "build-dir", "total-timeout")
+    name for name in DEVICE_OPTIONS if name not in (*_BOARD_OPTIONS, "build-dir", "total-timeout")
 )
 """The options of commands that build and start devices, each for a short time."""
 

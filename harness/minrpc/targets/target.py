@@ -177,6 +177,11 @@ class Target:
         return self.serial_port is not None or self.hardware_map is not None
 
     @property
+    def in_qemu(self) -> bool:
+        """True if the target is started here, under QEMU."""
+        return self.platform.starts == "qemu" and not self.attached
+
+    @property
     def name(self) -> str:
         """The platform's name."""
         return self.platform.name

@@ -40,6 +40,7 @@ from minrpc.library.loading import check_build, load_compiled, remember
 from minrpc.library.toolset import Toolset
 from minrpc.pipeline import Device, connect, open_device
 from minrpc.running import start
+from minrpc.targets import Target
 from minrpc.timing import Measurement
 from minrpc.timing.clock import DeviceClock
 from minrpc.tuning.candidates import Candidate, CandidateResult
@@ -69,6 +70,11 @@ _CRASHES: Final = (
 )
 _SPOILING: Final = ("crash", "hang", "clock")
 """Outcomes after which a candidate is tried again on a fresh device."""
+
+
+def candidate_limit_s(target: Target, given: float | None = None) -> float:
+    """The time limit for a call of a candidate: the given one, else the target's, at most 10 s."""
+    return given or min(target.call_timeout_s, CANDIDATE_TIMEOUT_S)
 
 
 @dataclass

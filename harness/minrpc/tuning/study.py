@@ -22,7 +22,7 @@ from minrpc.reports.figures import check_target, new_figure, save_figure
 from minrpc.reports.markdown import table
 from minrpc.targets import Target
 from minrpc.tuning.candidates import CandidateResult, Space
-from minrpc.tuning.judging import CANDIDATE_TIMEOUT_S
+from minrpc.tuning.judging import candidate_limit_s
 from minrpc.tuning.kernel import Kernel
 from minrpc.tuning.tune import tune
 
@@ -147,7 +147,7 @@ def study(
     targets = [named if isinstance(named, Target) else Target.named(named) for named in platforms]
     for target in targets:
         try:
-            limit_s = call_timeout_s or min(target.call_timeout_s, CANDIDATE_TIMEOUT_S)
+            limit_s = candidate_limit_s(target, call_timeout_s)
             target_rows = _measured(kernels, Space(macros, flags), over, build(target), jobs, limit_s)
         except HarnessError as error:
             failures.append(error)
