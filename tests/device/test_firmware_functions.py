@@ -113,8 +113,20 @@ def test_a_firmware_that_was_built_again_in_its_place(firmware: Firmware | None,
     assert len(addresses) == 2
 
 
+@pytest.mark.parametrize(
+    ("port", "step"),
+    [
+        (None, "it was built again: open the device again, which starts it"),
+        ("/dev/ttyACM0", "flash this build: --flash auto"),
+    ],
+)
 def test_a_build_directory_that_was_built_again_while_the_first_build_runs(
-    device: Device, firmware: Firmware | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    device: Device,
+    firmware: Firmware | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    port: str | None,
+    step: str,
 ) -> None:
     if firmware is None or not device.info().build_id:
         pytest.skip("the device does not know its build")
@@ -122,12 +134,12 @@ def test_a_build_directory_that_was_built_again_while_the_first_build_runs(
     theirs = replace(
         firmware,
         elf=of_another_build(firmware.elf, tmp_path / "zephyr.elf"),
-        target=replace(firmware.target, build_dir=tmp_path),
+        target=replace(firmware.target, build_dir=tmp_path, serial_port=port),
     )
     monkeypatch.setattr(device.owner, "firmware", theirs)
     with pytest.raises(LoadError, match=r"runs build [0-9a-f]{16}, zephyr.elf is build") as told:
         device.load(tmp_path / "one.c")
-    assert told.value.next_step == "it was built again: open the device again, which starts it"
+    assert told.value.next_step == step
     monkeypatch.undo()
     assert device.load(tmp_path / "one.c").one() == 1
 

@@ -107,7 +107,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if COMPLETES in os.environ:
             typed = os.environ.get("COMP_LINE", "").split()[1:]
             import_module("minrpc.cli.completion").answer(make_parser(_chosen(typed)))
-        arguments = make_parser(_chosen(words)).parse_args(words)
+        arguments, unknown = make_parser(_chosen(words)).parse_known_args(words)
+        if unknown:
+            _refuse_words(arguments.parser, unknown)
         try:
             wanted = bool(getattr(arguments, "sandbox", None))
             with json_output(arguments), shown_on(sys.stderr), sandboxed(wanted=wanted):
@@ -192,7 +194,7 @@ def make_parser(chosen: str | None = None) -> argparse.ArgumentParser:
     for name in [*COMMANDS, *added()] if chosen is None else [chosen]:
         told = COMMANDS[name] if name in COMMANDS else added()[name][0]
         purpose = f"{told[0].upper()}{told[1:].rstrip('?.')}."
-        command = commands.add_parser(name, description=purpose)
+        command = commands.add_parser(name, description=purpose, allow_abbrev=False)
         if name == chosen:
             _module(name).add_arguments(command)
             command.set_defaults(parser=command)
@@ -229,6 +231,13 @@ def _refuse_unknown(words: Sequence[str]) -> None:
     if typed is not None and _chosen(words) is None:
         step = did_you_mean(typed, [*COMMANDS, *added()]) or "see `minrpc --help`"
         raise ConfigurationError(f"there is no command {typed}", next_step=step)
+
+
+def _refuse_words(parser: argparse.ArgumentParser, unknown: Sequence[str]) -> None:
+    """End the program with an error for words that the command does not take."""
+    option = next((word for word in unknown if word.startswith("--")), "")
+    similar = did_you_mean(option.partition("=")[0], parser._option_string_actions)
+    parser.error(f"unrecognized arguments: {' '.join(unknown)}{similar and f'; {similar}'}")
 
 
 def _typed(words: Sequence[str]) -> str | None:

@@ -14,7 +14,7 @@ from minrpc.cli.json_output import add_json_option, write_json
 from minrpc.cli.limit_lines import tell_limits
 from minrpc.cli.recorded import recorded
 from minrpc.cli.selected import selected
-from minrpc.cli.source_options import SOURCE_OPTIONS, add_build_options, add_call_options, plan_of
+from minrpc.cli.source_options import CALL_OPTIONS, add_build_options, add_call_options, plan_of
 from minrpc.cli.unused_options import refuse
 from minrpc.errors import ConfigurationError
 from minrpc.host.deadline import Deadline
@@ -27,6 +27,7 @@ from minrpc.publish.pages import html
 from minrpc.publish.recording import CallOptions, run_of_calls
 from minrpc.publish.run_record import RunRecord, joined, run_of
 from minrpc.targets.limits import load_limits
+from minrpc.targets.option_table import DEVICE_OPTIONS
 from minrpc.targets.options import add_device_options, options_from
 
 _PAGES: Final[MappingProxyType[str, Callable[[RunRecord, RunRecord | None], str]]] = MappingProxyType(
@@ -42,8 +43,8 @@ _EXPORTS: Final[MappingProxyType[str, Callable[[RunRecord], str]]] = MappingProx
 
 # The options without use for a run that was measured.
 _MEASURING: Final = (
-    *("source", *SOURCE_OPTIONS, "shape", "dtype", "arg", "number", "repeat", "by", "cmake-option"),
-    "platform",
+    *(*CALL_OPTIONS, "number", "repeat", "by", "cmake-option"),
+    *(name for name in DEVICE_OPTIONS if name != "platforms-file"),  # The file has the limits, too.
 )
 
 

@@ -37,6 +37,10 @@ SOURCE_OPTIONS: Final = ("flags", "include", "define", "library")
 """The options that `add_source_options` declares, without the sandbox's."""
 
 
+CALL_OPTIONS: Final = ("source", *SOURCE_OPTIONS, "shape", "dtype", "arg")
+"""The options that `add_call_options` declares, without the sandbox's."""
+
+
 def add_call_options(add: Callable[..., Any]) -> None:
     """Declare the options of commands that call FUNC: its C source, and its arguments."""
     add(

@@ -73,7 +73,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="number of repeats at which --until gives up (default 1000)",
     )
     add("--processes", type=int, default=1, metavar="N", help="starts of the device, each with all repeats")
-    add("--net", action="store_true", help="subtract the overhead of measuring, itself measured")
+    add(
+        "--net",
+        action="store_true",
+        help="show figures without the overhead of measuring, itself measured",
+    )
     add(
         "--counters",
         metavar="all|NAME[,NAME...]",

@@ -165,9 +165,10 @@ def firmware_of(session: Session, given: Firmware | None = None) -> Firmware:
         return given
     if session.owner.firmware is not None:
         if session.owner.firmware.target.build_dir is not None:
-            check_build(
-                session, session.owner.firmware, "it was built again: open the device again, which starts it"
-            )
+            attached = session.owner.firmware.target.attached
+            anew = "it was built again: open the device again, which starts it"
+            step = "flash this build: --flash auto" if attached else anew
+            check_build(session, session.owner.firmware, step)
         return session.owner.firmware
     target = session.owner.target
     if target is not None and target.elf is not None:

@@ -16,6 +16,7 @@ from minrpc.targets import Platform, Target, Timing, find_platform, load_platfor
 from minrpc.targets.hardware_map import boards_for, load_hardware_map
 from minrpc.targets.options import Options
 from minrpc.targets.table import Port
+from minrpc.targets.target import TargetFields, elf_without_port
 
 GROUPS: Final[Mapping[str, frozenset[Port]]] = MappingProxyType(
     {
@@ -42,14 +43,27 @@ def select(options: Options, missing: Callable[[Platform], list[Requirement]] = 
     requested test is never left out silently.
     """
     selection = _selected(options, missing)
-    flash = options.given.get("flash", "never")
-    if flash != "never" and selection.targets and not any(target.attached for target in selection.targets):
-        message = (
-            f"--flash {flash} is for a board: {selection.targets[0].name} is started anew with its firmware"
-        )
+    if selection.targets and not any(target.attached for target in selection.targets):
+        _check_started(selection.targets[0].name, options.given)
+    return selection
+
+
+def _check_started(name: str, given: TargetFields) -> None:
+    """Raise ConfigurationError for options of attached devices; the target `name` is started here."""
+    if given.get("elf") is not None:
+        raise elf_without_port()
+    flash = given.get("flash", "never")
+    of_boards = {
+        f"--flash {flash}": flash != "never",
+        "--timing board": given.get("timing") == "board",
+        "--wait-board": given.get("wait_board_s") is not None,
+        "--baud": given.get("baud") is not None,
+    }
+    option = next((option for option, is_given in of_boards.items() if is_given), None)
+    if option is not None:
+        message = f"{option} is for a board: {name} is started anew with its firmware"
         step = "leave it out, or name the board with --serial-port or --hardware-map"
         raise ConfigurationError(message, next_step=step)
-    return selection
 
 
 def _selected(options: Options, missing: Callable[[Platform], list[Requirement]]) -> Selection:

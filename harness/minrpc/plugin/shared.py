@@ -15,7 +15,6 @@ from minrpc.counters import counters_for
 from minrpc.counters.coverage import add_coverage, covered_lines
 from minrpc.errors import EmulatorExitedError, HarnessError, visible
 from minrpc.firmware import Firmware, build
-from minrpc.firmware.flash import flash
 from minrpc.host.deadline import Deadline
 from minrpc.pipeline import Device, connect
 from minrpc.pipeline.post_mortem import state_lines
@@ -51,7 +50,6 @@ class SharedDevice:
     _running: RunningDevice | None = field(default=None, init=False)
     _lent: LentTransport | None = field(default=None, init=False)
     _device: Device | None = field(default=None, init=False)
-    _flashed: bool = field(default=False, init=False)
     _answered: bool = field(default=False, init=False)
     _worked: bool = field(default=False, init=False)
     _spoiled: bool = field(default=False, init=False)
@@ -236,12 +234,9 @@ class SharedDevice:
         return running
 
     def _startable(self) -> Firmware | Target:
-        """The firmware to start; for a board, the target to attach to, after flashing the firmware."""
-        firmware = self.firmware
-        if firmware is None or self.target.serial_port is None:
-            return firmware or self.target
-        if not self._flashed:
-            self.say(f"{self.name}: flash")
-            flash(firmware, self.target.flash_arguments)
-            self._flashed = True
-        return replace(self.target, platform=firmware.platform)
+        """The firmware to start, or the target to attach to; a board that worked is flashed anew only if it
+        does not answer."""
+        if not self.target.attached:
+            return self.firmware or self.target
+        again = self._worked and self.target.flash == "always"
+        return replace(self.target, flash="auto") if again else self.target

@@ -47,7 +47,11 @@ def as_twister_says(config: pytest.Config, options: Options) -> Options:
             "twister names no serial port for RPC",
             next_step="give the board one in the hardware map (serial:), or use --device-serial",
         )
-    given |= TargetFields(serial_port=port, flash_arguments=tuple(_flash_arguments(config)))
+    given |= TargetFields(
+        serial_port=port,
+        flash=options.given.get("flash", "always"),
+        flash_arguments=tuple(_flash_arguments(config)),
+    )
     command = _flash_command(config)
     if command:
         given["flash_command"] = command

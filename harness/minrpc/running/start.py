@@ -140,9 +140,11 @@ def _attach(target: Target) -> RunningDevice:
         raise ConfigurationError(f"{target.name} is attached: {lacks}", next_step=step)
     held = lease(target)
     try:
-        firmware = build(held.target) if target.flash != "never" else None
+        flashes = target.flash != "never"
+        firmware = build(held.target) if flashes or target.build_dir is not None else None
         if firmware is not None:
-            put_firmware(firmware, held.target)
+            if flashes:
+                put_firmware(firmware, held.target)
             held.target = replace(held.target, platform=firmware.platform)
         link = open_port(held.target)
     except BaseException:

@@ -13,7 +13,7 @@ from minrpc.errors import ConfigurationError
 from minrpc.host.time_limits import TOTAL_TIMEOUT_S, require_seconds
 from minrpc.targets.option_table import DEVICE_OPTIONS
 from minrpc.targets.table import Platform
-from minrpc.targets.target import Target, TargetFields, elf_without_port
+from minrpc.targets.target import Target, TargetFields
 
 _SHOWN: Final = frozenset({"platform", "serial-port"})
 
@@ -110,7 +110,6 @@ def _check(options: Options) -> None:
             check_seconds(f"--{name}", given.get(option.field, 1.0))
     mapped = given.get("hardware_map") is not None
     if given.get("serial_port") is None and not mapped:
-        _check_without_port(given)
         return
     if mapped and given.get("serial_port") is not None:
         message = "--serial-port and --hardware-map both choose a board"
@@ -120,6 +119,12 @@ def _check(options: Options) -> None:
     if timing not in (None, "board"):
         message = f"--timing {timing} is not available over {way}"
         raise ConfigurationError(message, next_step="leave one of the two options out")
+    if given.get("elf") is not None and given.get("build_dir") is not None:
+        message = "--elf and --build-dir both name the program that runs there"
+        raise ConfigurationError(message, next_step="leave one of the two options out")
+    if given.get("baud") is not None and given.get("build_dir") is not None:
+        message = "--baud has no effect with --build-dir: the build's devicetree has the rate"
+        raise ConfigurationError(message, next_step="leave --baud out")
     if given.get("elf") is not None and given.get("flash", "never") != "never":
         message = "--elf names the program that runs there, and --flash replaces it"
         raise ConfigurationError(message, next_step="leave one of the two options out")
@@ -130,15 +135,3 @@ def _check(options: Options) -> None:
         return
     if len(options.platforms) > 1:
         raise ConfigurationError("--serial-port leads to one device", next_step="name one platform, or none")
-
-
-def _check_without_port(given: TargetFields) -> None:
-    if given.get("baud") is not None:
-        raise ConfigurationError("--baud is for a serial port", next_step="name it with --serial-port")
-    if given.get("wait_board_s") is not None:
-        step = "name it with --serial-port or --hardware-map"
-        raise ConfigurationError("--wait-board is for a board", next_step=step)
-    if given.get("elf") is not None:
-        raise elf_without_port()
-    if given.get("timing") == "board":
-        raise ConfigurationError("--timing board is for a board", next_step="name it with --serial-port")

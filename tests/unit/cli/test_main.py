@@ -96,6 +96,26 @@ def test_wrong_usage_exits_with_2(minrpc: Minrpc, argv: list[str]) -> None:
     assert "usage: minrpc" in err
 
 
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (
+            "time add --serial x",
+            "minrpc time: error: unrecognized arguments: --serial x; did you mean --seri",
+        ),
+        ("study f.c f --flash x", "study: error: unrecognized arguments: --flash x; did you mean --fla"),
+        ("cache --cl", "cache: error: unrecognized arguments: --cl; did you mean --clean"),
+        ("call f.c f 1 --number=3", "call: error: unrecognized arguments: 1 --number=3\n"),
+    ],
+)
+def test_an_unknown_option_proposes_one(minrpc: Minrpc, command: str, told: str) -> None:
+    """Also for the beginning of a name, which a later version could complete to another option."""
+    status, _, err = minrpc(*command.split())
+    assert status == 2
+    assert told in err
+    assert "usage: minrpc" in err
+
+
 def test_a_failure_is_a_report_and_no_traceback(minrpc: Minrpc) -> None:
     status, _, err = minrpc("check", "--platform", "posxi")
     assert status == 2

@@ -40,6 +40,7 @@ def nothing_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
         ("call f.c f --wave f.fst --platform posix,bare_mps2_an385", "--wave takes one platform"),
         ("call f.c f --wave f.fst --serial-port /dev/null", "is attached: it has no waveform"),
+        ("report --from a.json --arg 3 --wait-board 3", "--arg, --wait-board: of no use with --from\n"),
         ("compare a.json b.json --strict-timing", "--strict-timing: of no use without --fail\n"),
         ("cache --days 3 --all", "--days, --all: of no use without --clean\n"),
         ("cache --clean --days 3 --all", "--days: of no use with --all\n"),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from minrpc import PLATFORMS, ConfigurationError, Platform
 from minrpc.pipeline import Requirement, Selection, select
-from minrpc.targets import Options
+from minrpc.targets import Options, TargetFields
 
 GCC = Requirement(
     "compiler", problem="arm-none-eabi-gcc is not installed", command="sudo apt-get install gcc-arm"
@@ -119,3 +119,24 @@ def test_a_finished_build_has_the_options_of_minrpc_toml(
     (target,) = select(Options(named, file, {"build_dir": tmp_path / "build"})).targets
     assert (target.name, target.build_dir) == (name, tmp_path / "build")
     assert (target.session_timeout_s, target.call_timeout_s) == limits
+
+
+@pytest.mark.parametrize(
+    ("given", "option"),
+    [
+        ({"baud": 9600}, "--baud"),
+        ({"timing": "board"}, "--timing board"),
+        ({"wait_board_s": 3.0}, "--wait-board"),
+        ({"flash": "auto"}, "--flash auto"),
+    ],
+)
+def test_an_option_of_boards_needs_one(given: TargetFields, option: str) -> None:
+    for options in (Options(("posix",), given=given), Options(given={"build_dir": Path("b"), **given})):
+        with pytest.raises(ConfigurationError, match=f"^{option} is for a board: (posix|b) is started anew"):
+            select(options, nothing_missing)
+    select(Options(given={"serial_port": "/dev/ttyACM0", **given}), nothing_missing)
+
+
+def test_an_elf_file_needs_a_port() -> None:
+    with pytest.raises(ConfigurationError, match="names the program at a serial port, which is not started"):
+        select(Options(("posix",), given={"elf": Path("a.elf")}), nothing_missing)

@@ -42,3 +42,23 @@ def test_each_device_of_a_test_is_closed_if_closing_another_fails(
     result = pytester.runpytest("-p", "no:cacheprovider", "-p", "no:xdist")
     result.assert_outcomes(passed=1, errors=1)
     assert closed == ["posix", "posix"]
+
+
+def test_a_board_that_worked_is_flashed_only_if_it_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At first it is flashed as asked, by `start`."""
+    flashes: list[str] = []
+
+    def start(target: Target, **_: object) -> SimpleNamespace:
+        flashes.append(target.flash)
+        return SimpleNamespace(stop=lambda: None, process=None, can_reset=False)
+
+    monkeypatch.setattr("minrpc.plugin.shared.start", start)
+    for flash in ("always", "auto", "never"):
+        target = Target.named("posix", serial_port="socket://:1", flash=flash)
+        shared = SharedDevice(target, Deadline("test", 60.0), print)
+        assert shared.running
+        shared.discard()
+        monkeypatch.setattr(shared, "_worked", True)
+        assert shared.running
+        shared.close()
+    assert flashes == ["always", "auto", "auto", "auto", "never", "never"]

@@ -6,11 +6,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from minrpc import ConfigurationError, Target, build, open_device
+from minrpc.pipeline import select
 from minrpc.plugin.twister import as_twister_says, runs_here
 from minrpc.targets import Options
 
@@ -73,7 +75,8 @@ def test_a_board_is_flashed_as_twister_would(twister: Twister) -> None:
     assert said.given.get("serial_port") == "/dev/ttyACM0"
     words = ("--runner", "pyocd", "--dev-id", "066A", "--", "--erase", "--speed=4000")
     assert said.given.get("flash_arguments") == words
-    assert not said.given.get("flash_command")
+    assert (said.given.get("flash"), said.given.get("flash_command")) == ("always", None)
+    select(replace(said, given={**said.given, "timing": "board", "wait_board_s": 3.0}))
     said = twister.says(device_serial="/dev/ttyACM0", device_id="066A", flash_command='./f.sh,"a, b"')
     assert said.given.get("flash_command") == "./f.sh --build-dir '{build}' --board-id 066A 'a, b'"
 

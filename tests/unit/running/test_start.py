@@ -513,12 +513,35 @@ def test_a_finished_build_starts_as_it_says(posix: Firmware, monkeypatch: pytest
         hear(device)
 
 
+def test_the_program_at_a_port_is_the_named_build(
+    posix: Firmware, monkeypatch: pytest.MonkeyPatch, terminal: str
+) -> None:
+    """Nothing is flashed for it."""
+    flash = Mock()
+    monkeypatch.setattr(sys.modules[start.__module__], "build", Mock(return_value=posix))
+    monkeypatch.setattr(sys.modules[start.__module__], "put_firmware", flash)
+    with start(Target.named(serial_port=terminal, build_dir="build")) as device:
+        assert device.firmware is posix
+        flash.assert_not_called()
+    with start(Target.named(serial_port=terminal, build_dir="build", flash="auto")):
+        flash.assert_called_once()
+
+
 def test_a_link_by_path_can_not_be_a_socket(posix: Firmware) -> None:
     by_path = replace(posix.platform, arguments=("--link", "{path}"))
     with start(of_platform(posix, by_path)) as device:
         hear(device)
     with pytest.raises(ConfigurationError, match="can't be a socket"):
         start(of_platform(posix, by_path).changed(link="socket"))
+
+
+@pytest.fixture
+def terminal() -> Iterator[str]:
+    """A terminal at which nothing answers."""
+    board, port = os.openpty()
+    yield os.ttyname(port)
+    os.close(port)
+    os.close(board)
 
 
 def test_attach_to_a_port() -> None:

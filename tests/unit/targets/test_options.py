@@ -48,11 +48,10 @@ def test_a_port_with_its_rate() -> None:
 @pytest.mark.parametrize(
     ("argv", "text"),
     [
-        (["--baud", "9600"], "--baud is for a serial port"),
-        (["--timing", "board"], "--timing board is for a board"),
-        (["--elf", __file__], "names the program at a serial port, which is not started"),
         (["--serial-port", "p", "--platform", "a,b"], "leads to one device"),
         (["--serial-port", "p", "--timing", "exact"], "--timing exact is not available"),
+        (["--serial-port", "p", "--elf", __file__, "--build-dir", "b"], "--elf and --build-dir both name"),
+        (["--serial-port", "p", "--baud", "9600", "--build-dir", "b"], "the build's devicetree has the rate"),
         (["--total-timeout", "0"], "seconds above 0"),
         (["--platform", ""], "--platform is empty"),
         (["--platform", " ,", "--platform="], "--platform is empty"),
