@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from minrpc import CFunctions, HarnessError, RunningDevice, debug
+from minrpc import CFunctions, ConfigurationError, HarnessError, RunningDevice, debug
 from minrpc.cli import main
 from minrpc.library import LoadedLibrary
 
@@ -77,6 +77,15 @@ def test_a_crash_under_gdb_is_explained(lib: CFunctions) -> None:
 
 def test_gdb_that_can_not_begin(lib: CFunctions) -> None:
     with pytest.raises(HarnessError, match="before it was attached"), debug(lib, "total", gdb=["--nonsense"]):
+        raise AssertionError
+    assert total(lib) == 42
+
+
+def test_the_gdb_server_of_a_probe_is_for_boards(lib: CFunctions) -> None:
+    with (
+        pytest.raises(ConfigurationError, match="is for a board: gdb reaches"),
+        debug(lib, "total", gdb_server="localhost:3333"),
+    ):
         raise AssertionError
     assert total(lib) == 42
 

@@ -7,6 +7,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from serial.tools import list_ports
 from serial.tools.list_ports_common import ListPortInfo
 
 from minrpc.cli.json_output import add_json_option, write_json
-from minrpc.errors import ConfigurationError, HarnessError
+from minrpc.errors import ConfigurationError, HarnessError, PortGoneError
 from minrpc.host.owned_lock import holder_of
 from minrpc.pipeline import probing
 from minrpc.running.lease import end_quarantine, key_of, quarantine_of
@@ -67,9 +68,11 @@ def list_main(arguments: argparse.Namespace) -> int:
 
 
 def scan_main(arguments: argparse.Namespace) -> int:
-    """Write a hardware map of the connected boards to standard output; always 0."""
+    """Write a hardware map of the connected boards to standard output; always 0. Raises PortGoneError if
+    the port named by --probe is not there."""
     text, entries = read_map(arguments.hardware_map) if arguments.hardware_map else ("", [])
-    asks = {} if arguments.probe is None else {"link": arguments.probe, "probe": _answer}
+    link = arguments.probe
+    asks = {} if link is None else {"link": link, "probe": partial(_answer, link)}
     scanned = scan(list_ports.comports(), text, entries, **asks)
     print(scanned.text, end="")
     notes = list(scanned.notes)
@@ -80,7 +83,7 @@ def scan_main(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _answer(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _answer(named: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     """The rate at which the entry's board answers, and its name, if the entry has none; tells the answer."""
     link = str(entry.get("serial") or "")
     if not link or not has_rate(link):
@@ -88,6 +91,8 @@ def _answer(entry: Mapping[str, Any]) -> dict[str, Any]:
     try:
         answer = probing.probe(link, entry.get("baud"))
     except HarnessError as error:
+        if link == named and isinstance(error, PortGoneError):
+            raise
         _tell(f"{link}: {error.message}")
         return {}
     if answer is None:

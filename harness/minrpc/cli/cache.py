@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Clean the cache if requested, and show its content."""
-    if arguments.days < 0:
+    if not arguments.days >= 0:  # NaN, too.
         raise ConfigurationError("--days is at least 0", next_step="leave it out")
     if not arguments.clean:
         refuse(arguments, ["days", "all"], "without --clean", "add --clean")

@@ -265,7 +265,8 @@ def _check_of(text: str) -> Check | None:
     path = Path(name)
     spec = spec_from_file_location(_CHECK_MODULE, path) if colon and path.is_file() else None
     if spec is None or spec.loader is None:
-        raise ConfigurationError(f"--check {text}: there is no such file", next_step="write ref.py:function")
+        problem = f"{name} is no Python file" if path.is_file() else "there is no such file"
+        raise ConfigurationError(f"--check {text}: {problem}", next_step="write ref.py:function")
     module = sys.modules[_CHECK_MODULE] = module_from_spec(spec)
     sys.path.insert(0, str(path.absolute().parent))  # As if it was started by itself.
     try:

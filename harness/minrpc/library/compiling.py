@@ -770,7 +770,8 @@ def _name(plan: str, content: Content) -> str:
 
 def _compile(command: Sequence[str], source: Path, work: Path, environment: Mapping[str, str]) -> str:
     """The compiler's output; the object and the lists of files are in `work`. Raises CompileError."""
-    words = [*command, "-fstack-usage", "-c", str(source), "-o", "source.o"]
+    made = work / "source.o"
+    words = [*command, "-fstack-usage", "-c", str(source), "-o", made.name]
     gnu, assembler = not is_clang(command[0]), source.suffix == ".s"
     noted = noting(words, preprocessed=not assembler, assembled=gnu)
     status, output = _run(noted, work, environment)
@@ -781,6 +782,10 @@ def _compile(command: Sequence[str], source: Path, work: Path, environment: Mapp
         raise CompileError(f"{name} does not compile", plain if status else output)
     if gnu and _SPECS in words:
         _require_known_options(words, source, work, environment)
+    if not made.is_file() or not made.read_bytes().startswith(b"\x7fELF"):
+        error = CompileError(f"the compiler makes no object of {source.name}")
+        error.next_step = "leave out the flag that ends its work earlier, such as -E, -S or -fsyntax-only"
+        raise error
     return output
 
 

@@ -39,8 +39,12 @@ def gdb_server(running: RunningDevice, directory: Path, board: str | None) -> It
     """For the block: a way for gdb to the device.
 
     directory: an own one, for a socket. board: HOST:PORT of the gdb server of a board's probe.
-    Raises ConfigurationError for a board without `board`, HarnessError if QEMU can't open its server.
+    Raises ConfigurationError for a board without `board` and for `board` without one, HarnessError if QEMU
+    can't open its server.
     """
+    if board is not None and (running.qemu is not None or running.process is not None):
+        message = f"a gdb server (--gdb-server) is for a board: gdb reaches {running.name} by itself"
+        raise ConfigurationError(message, next_step="leave it out")
     if running.qemu is not None:
         with _by_qemu(running.qemu, running, directory / "gdb") as server:
             yield server

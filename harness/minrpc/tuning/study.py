@@ -94,7 +94,8 @@ class Study:
             axes.plot([at for at, _ in points], [value for _, value in points], "o-", label=label)
         axes.set_xlabel(x)
         axes.set_ylabel(y)
-        axes.legend(fontsize=8)
+        if any(axes.get_legend_handles_labels()):
+            axes.legend(fontsize=8)
         save_figure(figure, Path(target))
 
     def _lines(self, x: str, y: str) -> dict[str, list[tuple[Any, float]]]:

@@ -55,6 +55,7 @@ def tune(
 ) -> Generator[CandidateResult, None, None]:
     """Try candidates on `jobs` devices of `firmware`, and yield each result when it is known.
 
+    jobs: not more devices than candidates are started.
     strategy: a name in `STRATEGIES`. budget: largest number of candidates; None for all proposals.
     known: results of an earlier run: they are not tried again, and the strategy learns from them.
     workers: judge the candidates, in place of `jobs` devices of this machine.
@@ -77,7 +78,8 @@ def tune(
     for item in results.values():
         chooser.tell(item)
     if workers is None:
-        workers = Devices(kernel, firmware, jobs, call_timeout_s, ports, compile_timeout_s)
+        devices = max(1, min(jobs, len(space), len(space) if budget is None else budget))
+        workers = Devices(kernel, firmware, devices, call_timeout_s, ports, compile_timeout_s)
     with workers as running:
         for result in _search(space, chooser, running, budget, results):
             results[result.candidate.number] = result

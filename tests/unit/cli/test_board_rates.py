@@ -77,5 +77,6 @@ def test_a_probe_tells_of_silence_and_of_ports_that_can_not_be_opened(
         _, text, err = minrpc("board", "scan", "--probe", str(tmp_path / "tty"))
     assert "baud" not in text
     assert f"{tmp_path}/tty: no answer at 9600, 115200 baud" in err
-    _, text, err = minrpc("board", "scan", "--probe", str(tmp_path / "nowhere"))
+    status, text, err = minrpc("board", "scan", "--probe", str(tmp_path / "nowhere"))
+    assert (status, text) == (1, "")
     assert f"{tmp_path}/nowhere is not there" in err

@@ -109,7 +109,7 @@ def test_wrong_usage_exits_with_2(minrpc: Minrpc, argv: list[str]) -> None:
     ],
 )
 def test_an_unknown_option_proposes_one(minrpc: Minrpc, command: str, told: str) -> None:
-    """Also for the beginning of a name, which a later version could complete to another option."""
+    """The beginning of a name is unknown, too: a later version could complete it to another option."""
     status, _, err = minrpc(*command.split())
     assert status == 2
     assert told in err

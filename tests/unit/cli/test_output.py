@@ -263,4 +263,5 @@ def test_the_cache_is_shown_and_cleaned(
     status, out, _ = minrpc("cache", "--clean")
     assert (status, old.exists(), new.exists(), "removed 1" in out) == (0, False, True, True)
     assert (minrpc("cache", "--clean", "--days", "0.1")[0], new.exists()) == (0, False)
-    assert [minrpc("cache", *words)[0] for words in (["--all"], ["--clean", "--days", "-0.1"])] == [2, 2]
+    refused = (["--all"], ["--clean", "--days", "-0.1"], ["--clean", "--days", "nan"])
+    assert [minrpc("cache", *words)[0] for words in refused] == [2, 2, 2]

@@ -147,6 +147,7 @@ def test_only_the_best_is_checked(command: list[str], capsys: pytest.CaptureFixt
     ("more", "reason"),
     [
         (["--check", "nobody.py:right"], "there is no such file"),
+        (["--check", "sum.c:right"], "sum.c is no Python file"),
         (["--check", "right.py:wrong"], "has no function"),
         (["--check-only", "x"], "a number or `best`"),
         (["--check-only", "0"], "a number or `best`"),

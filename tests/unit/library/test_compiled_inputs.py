@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from minrpc import CompileError
 from minrpc.firmware import compiler_notes, inputs
 from minrpc.firmware.identity import Content, Look
 from minrpc.library import Sources, Toolset, compile_sources
@@ -337,6 +338,15 @@ def test_the_kernel_saw_no_other_file(tmp_path: Path) -> None:
     assert lost == set()
     assert len(missed) > 10
     assert Look.at("", found).paths
+
+
+@pytest.mark.parametrize("flag", ["-E", "-S", "-M", "-fsyntax-only", "--version", "--help"])
+def test_a_flag_that_ends_the_compiler_early_is_told(tmp_path: Path, flag: str) -> None:
+    (tmp_path / "a.c").write_text("int a;\n")
+    toolset = Toolset("gcc", ("-O1",), (), Path(sys.executable))
+    with pytest.raises(CompileError, match=r"the compiler makes no object of a\.c") as caught:
+        compile_file(tmp_path / "a.c", Sources((tmp_path / "a.c",), flags=(flag,)), toolset)
+    assert "-fsyntax-only" in (caught.value.next_step or "")
 
 
 @pytest.mark.parametrize(("program", "is_one"), [("clang-19", True), ("x86_64-linux-gnu-gcc-14", False)])

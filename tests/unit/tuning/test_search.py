@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -126,3 +128,15 @@ def test_a_wrong_struct_is_found() -> None:
 def test_a_run_has_at_least_one_device(jobs: int) -> None:
     with pytest.raises(ConfigurationError, match=f"jobs is at least 1, not {jobs}"):
         next(tune(KERNEL, SPACE, UNUSED, jobs=jobs))
+
+
+@pytest.mark.parametrize(
+    ("jobs", "budget", "devices"), [(2, None, 2), (99, None, 4), (99, 3, 3), (99, 9, 4), (2, 0, 1)]
+)
+def test_more_devices_than_candidates_are_not_started(
+    monkeypatch: pytest.MonkeyPatch, jobs: int, budget: int | None, devices: int
+) -> None:
+    asked = Mock(return_value=Judges())
+    monkeypatch.setattr(sys.modules[tune.__module__], "Devices", asked)
+    list(tune(KERNEL, SPACE, UNUSED, jobs=jobs, budget=budget))
+    assert asked.call_args.args[2] == devices

@@ -78,6 +78,8 @@ def test_the_picture_has_a_line_for_each_other_combination(found: Study, tmp_pat
     assert {label: [x for x, _ in points] for label, points in lines.items()} == {
         f"platform=posix BROKEN=0 flags={flags}": [16, 4096] for flags in ("-O1", "-O2")
     }
+    one = Study(("platform",), ({"platform": "posix", "ticks": 3.0},))
+    one.plot(tmp_path / "one.svg")  # Without a legend: matplotlib would warn.
     with pytest.raises(ConfigurationError, match="no column cycels"):
         found.plot(tmp_path / "study.svg", y="cycels")
 
