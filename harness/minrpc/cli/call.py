@@ -16,6 +16,7 @@ from minrpc.cli.source_options import add_source_options, load_with, sources_fro
 from minrpc.library import LoadedLibrary
 from minrpc.library.c_library import CFunction
 from minrpc.pipeline import open_device
+from minrpc.program.c_types import Void, strip
 from minrpc.running import RunningDevice
 from minrpc.targets.options import add_device_options
 
@@ -36,7 +37,7 @@ def add_call_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="ARG",
-        help="an argument: int16[64] (small random numbers), 3 or 0.5; repeat the option for each argument",
+        help="an argument: int16[64] (small random numbers), 3, 0x1f or 0.5; repeat it for each argument",
     )
     add_source_options(add)
     add_device_options(add)
@@ -73,8 +74,8 @@ def _call(function: CFunction, given: Sequence[object], where: str) -> None:
     before = [value.copy() if isinstance(value, np.ndarray) else value for value in given]
     result = function(*given)
     print(f"{function.prototype} on {where}")
-    if result is not None:
-        print(f"  returned {result!r}")
+    if not isinstance(strip(function.function.type.result), Void):
+        print(f"  returned {'NULL' if result is None else repr(result)}")
     names = [
         parameter.name or f"argument {index}"
         for index, parameter in enumerate(function.function.type.parameters)

@@ -83,14 +83,13 @@ def parse_argument(text: str) -> CallArgument:
     array = re.fullmatch(r"\s*([a-z]+\d*)\s*\[([\d,\sx]*)\]\s*", text)
     if array:
         return Array(_dtype(array[1]), parse_shape(array[2]))
-    for number in (int, float):
+    for number in (int, lambda word: int(word, 0), float):
         try:
             return _fitting(number(text), text)
         except ValueError:
             continue
-    raise ConfigurationError(
-        f"--arg {text}: neither an array nor a number", next_step="write float32[1024], 3, 0.5 or data.npy"
-    )
+    step = "write float32[1024], 3, 0x1f, 0.5 or data.npy"
+    raise ConfigurationError(f"--arg {text}: neither an array nor a number", next_step=step)
 
 
 def _loaded(path: Path) -> npt.NDArray[Any]:
@@ -106,9 +105,9 @@ def _loaded(path: Path) -> npt.NDArray[Any]:
 
 
 def _fitting(value: int | float, text: str) -> int | float:
-    """A number that the wire can hold: integers have 64 bits, with a sign."""
-    if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        step = "integers are of 64 bits, with a sign; write 1e21 for a float"
+    """A number that a call can pass: integers have 64 bits, with or without a sign."""
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        step = "integers are of 64 bits; write 1e21 for a float"
         raise ConfigurationError(f"--arg {text} does not fit into an integer", next_step=step)
     return value
 

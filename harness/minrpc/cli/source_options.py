@@ -59,7 +59,7 @@ def add_call_options(add: Callable[..., Any]) -> None:
         action="append",
         default=[],
         metavar="ARG",
-        help="an argument, for any function: float32[16,64], 3 or 0.5; repeat the option for each argument",
+        help="an argument, for any function: float32[16,64], 3, 0x1f or 0.5; repeat it for each argument",
     )
 
 
@@ -78,7 +78,12 @@ def plan_of(arguments: argparse.Namespace) -> list[CallArgument]:
     """The arguments of the call, from the options of `add_call_options`. Raises ConfigurationError."""
     if not arguments.source:
         refuse(arguments, SOURCE_OPTIONS, "without --source", "add --source FILE, or leave it out")
-    return call_arguments(arguments.function, arguments.arg, arguments.shape, arguments.dtype)
+    plan = call_arguments(arguments.function, arguments.arg, arguments.shape, arguments.dtype)
+    wide = [value for value in plan if isinstance(value, int) and value >= 2**63]
+    if wide and not arguments.source:
+        message = f"--arg {wide[0]} does not fit into an integer of a packed function: 64 bits, with a sign"
+        raise ConfigurationError(message, next_step="write 1e21 for a float, or call a C function (--source)")
+    return plan
 
 
 def given_sources(arguments: argparse.Namespace) -> Sources | None:

@@ -64,6 +64,19 @@ def test_call_shows_the_result_and_what_changed(source: str, capsys: pytest.Capt
     assert "x = " not in shown
 
 
+def test_call_shows_a_null_pointer_and_takes_all_of_64_bits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = str(tmp_path / "wide.c")
+    Path(source).write_text(
+        "char *none(void) { return 0; }\nunsigned long long same(unsigned long long x) { return x; }\n"
+    )
+    assert main(["call", source, "none", "--platform", "posix"]) == 0
+    assert "returned NULL" in capsys.readouterr().out
+    assert main(["call", source, "same", "--arg", "0xffffffffffffffff", "--platform", "posix"]) == 0
+    assert "returned 18446744073709551615" in capsys.readouterr().out
+
+
 def test_call_says_what_does_not_fit(source: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["call", source, "square", "--platform", "posix"]) == 2
     assert "square: expected 1 argument, got 0" in capsys.readouterr().err

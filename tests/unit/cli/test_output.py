@@ -185,8 +185,9 @@ def test_an_option_as_the_help_shows_it(minrpc: Minrpc, option: list[str]) -> No
     assert minrpc(*TIME, *option)[0] == 0
 
 
-def test_an_integer_that_is_too_long(minrpc: Minrpc) -> None:
-    status, _, err = minrpc("time", "inc", "--arg", str(1 << 70), "--platform", "posix")
+@pytest.mark.parametrize("value", [1 << 70, 1 << 63])
+def test_an_integer_that_is_too_long(minrpc: Minrpc, value: int) -> None:
+    status, _, err = minrpc("time", "inc", "--arg", str(value), "--platform", "posix")
     assert status == 2
     assert "does not fit into an integer" in err
 

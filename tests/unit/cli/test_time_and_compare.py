@@ -24,7 +24,9 @@ def test_arguments_as_they_are_typed() -> None:
     assert (parse_argument("3"), parse_argument("-0.5")) == (3, -0.5)
     assert call_arguments("add", [], "8", "int8") == [Array("int8", (8,))] * 3
     assert call_arguments("exp", [], None, None) == [Array("float32", (1024,))] * 2
-    assert call_arguments("mine", ["3"], None, None) == [3]
+    assert call_arguments("mine", ["3", "010", "0x1F", "-0x1", "18446744073709551615"], None, None) == [
+        *(3, 10, 31, -1, 18446744073709551615)
+    ]
     assert call_arguments("mine", [], None, None) == []
 
 
