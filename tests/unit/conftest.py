@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings of Hypothesis: the same examples in each run, so that no run fails by chance or on a slow machine;
-and the installed Zephyrs.
+the installed Zephyrs; and a terminal.
 
 `HYPOTHESIS_PROFILE=search pytest tests/unit/wire` tries other and far more examples each time.
 """
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -21,6 +22,15 @@ def workspace(request: pytest.FixtureRequest) -> Workspace:
     """Each installed Zephyr."""
     here: Workspace = request.param
     return here
+
+
+@pytest.fixture
+def terminal() -> Iterator[str]:
+    """The path of a terminal at which nothing answers."""
+    board, port = os.openpty()
+    yield os.ttyname(port)
+    os.close(port)
+    os.close(board)
 
 
 @pytest.fixture

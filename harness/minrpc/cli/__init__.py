@@ -177,9 +177,18 @@ class _Version(argparse.Action):
         parser.exit()
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser of a command, or of a command's action: it takes no abbreviations, and gives itself as the
+    parsed `parser`."""
+
+    def __init__(self, **given: Any) -> None:  # noqa: ANN401 - as its base class
+        super().__init__(allow_abbrev=False, **given)
+        self.set_defaults(parser=self)
+
+
 def make_parser(chosen: str | None = None) -> argparse.ArgumentParser:
     """The parser. Only the sub-command `chosen` has its options: modules of the others are not loaded."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="minrpc",
         usage="minrpc [-h] [--version] COMMAND ...",
         description="Calls and measures C functions on microcontrollers, in QEMU or on a board.",
@@ -194,10 +203,9 @@ def make_parser(chosen: str | None = None) -> argparse.ArgumentParser:
     for name in [*COMMANDS, *added()] if chosen is None else [chosen]:
         told = COMMANDS[name] if name in COMMANDS else added()[name][0]
         purpose = f"{told[0].upper()}{told[1:].rstrip('?.')}."
-        command = commands.add_parser(name, description=purpose, allow_abbrev=False)
+        command = commands.add_parser(name, description=purpose)
         if name == chosen:
             _module(name).add_arguments(command)
-            command.set_defaults(parser=command)
             if any(action.dest == "link" for action in command._actions):
                 command.epilog = _MORE
     return parser

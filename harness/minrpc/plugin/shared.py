@@ -220,10 +220,10 @@ class SharedDevice:
             return running
         if self._worked:
             await_port(self.target, self.total, self.say)
-        firmware = self.firmware
-        counted = self.coverage is not None and firmware and firmware.target.platform.starts == "qemu"
-        counters = counters_for(firmware.elf) if counted and firmware else None
-        running = start(self._startable(), counters=counters, total=self.total)
+        what, counters = self._startable(), None
+        if self.coverage is not None and isinstance(what, Firmware) and what.platform.starts == "qemu":
+            counters = counters_for(what.elf)
+        running = start(what, counters=counters, total=self.total)
         try:
             if self._spoiled and running.process is None and running.can_reset:
                 self.say(f"{self.name}: reset")

@@ -43,7 +43,7 @@ def gdb_server(running: RunningDevice, directory: Path, board: str | None) -> It
     can't open its server.
     """
     if board is not None and (running.qemu is not None or running.process is not None):
-        message = f"a gdb server (--gdb-server) is for a board: gdb reaches {running.name} by itself"
+        message = f"a gdb server (--gdb-server) is for a board: {running.name} is started here"
         raise ConfigurationError(message, next_step="leave it out")
     if running.qemu is not None:
         with _by_qemu(running.qemu, running, directory / "gdb") as server:

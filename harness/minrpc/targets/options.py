@@ -108,26 +108,24 @@ def _check(options: Options) -> None:
     for name, option in DEVICE_OPTIONS.items():
         if option.type is float:
             check_seconds(f"--{name}", given.get(option.field, 1.0))
-    mapped = given.get("hardware_map") is not None
-    if given.get("serial_port") is None and not mapped:
+    mapped, at_port = given.get("hardware_map") is not None, given.get("serial_port") is not None
+    if not mapped and not at_port:
         return
-    if mapped and given.get("serial_port") is not None:
-        message = "--serial-port and --hardware-map both choose a board"
-        raise ConfigurationError(message, next_step="leave one of the two options out")
+    timing, flashes = given.get("timing"), given.get("flash", "never") != "never"
+    has_build = given.get("build_dir") is not None
     way = "--hardware-map" if mapped else "--serial-port"
-    timing = given.get("timing")
-    if timing not in (None, "board"):
-        message = f"--timing {timing} is not available over {way}"
-        raise ConfigurationError(message, next_step="leave one of the two options out")
-    if given.get("elf") is not None and given.get("build_dir") is not None:
-        message = "--elf and --build-dir both name the program that runs there"
-        raise ConfigurationError(message, next_step="leave one of the two options out")
-    if given.get("baud") is not None and given.get("build_dir") is not None:
+    clashes = {
+        "--serial-port and --hardware-map both choose a board": mapped and at_port,
+        f"--timing {timing} is not available over {way}": timing not in (None, "board"),
+        "--elf and --build-dir both name the program that runs there": elf is not None and has_build,
+        "--elf names the program that runs there, and --flash replaces it": elf is not None and flashes,
+    }
+    for message, clash in clashes.items():
+        if clash:
+            raise ConfigurationError(message, next_step="leave one of the two options out")
+    if given.get("baud") is not None and has_build:
         message = "--baud has no effect with --build-dir: the build's devicetree has the rate"
         raise ConfigurationError(message, next_step="leave --baud out")
-    if given.get("elf") is not None and given.get("flash", "never") != "never":
-        message = "--elf names the program that runs there, and --flash replaces it"
-        raise ConfigurationError(message, next_step="leave one of the two options out")
     if mapped:
         if given.get("baud") is not None:
             message = "--baud is for --serial-port: a hardware map has each board's rate"

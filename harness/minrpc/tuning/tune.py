@@ -77,11 +77,12 @@ def tune(
     chooser = STRATEGIES[strategy](space, seed)
     for item in results.values():
         chooser.tell(item)
+    limit = len(space) if budget is None else min(budget, len(space))
     if workers is None:
-        devices = max(1, min(jobs, len(space), len(space) if budget is None else budget))
+        devices = max(1, min(jobs, limit))
         workers = Devices(kernel, firmware, devices, call_timeout_s, ports, compile_timeout_s)
     with workers as running:
-        for result in _search(space, chooser, running, budget, results):
+        for result in _search(space, chooser, running, limit, results):
             results[result.candidate.number] = result
             yield result
         if kernel.check is not None and kernel.check_every == 0:
@@ -89,9 +90,8 @@ def tune(
 
 
 def _search(
-    space: Space, chooser: Strategy, workers: Workers, budget: int | None, known: dict[int, CandidateResult]
+    space: Space, chooser: Strategy, workers: Workers, limit: int, known: dict[int, CandidateResult]
 ) -> Generator[CandidateResult, None, None]:
-    limit = len(space) if budget is None else budget
     waiting = 0
     proposed = 0
     done = frozenset(known)

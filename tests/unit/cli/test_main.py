@@ -105,6 +105,7 @@ def test_wrong_usage_exits_with_2(minrpc: Minrpc, argv: list[str]) -> None:
         ),
         ("study f.c f --flash x", "study: error: unrecognized arguments: --flash x; did you mean --fla"),
         ("cache --cl", "cache: error: unrecognized arguments: --cl; did you mean --clean"),
+        ("board scan --prob", "board scan: error: unrecognized arguments: --prob; did you mean --probe"),
         ("call f.c f 1 --number=3", "call: error: unrecognized arguments: 1 --number=3\n"),
     ],
 )

@@ -139,14 +139,6 @@ def test_a_running_device_is_reset_and_connected_to_again(port: tuple[Path, int]
         hang_and_go_on(running)
 
 
-@pytest.fixture
-def terminal() -> Iterator[str]:
-    master, slave = os.openpty()
-    yield os.ttyname(slave)
-    os.close(slave)
-    os.close(master)
-
-
 @pytest.mark.parametrize(
     ("command", "message"),
     [

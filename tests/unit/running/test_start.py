@@ -535,15 +535,6 @@ def test_a_link_by_path_can_not_be_a_socket(posix: Firmware) -> None:
         start(of_platform(posix, by_path).changed(link="socket"))
 
 
-@pytest.fixture
-def terminal() -> Iterator[str]:
-    """A terminal at which nothing answers."""
-    board, port = os.openpty()
-    yield os.ttyname(port)
-    os.close(port)
-    os.close(board)
-
-
 def test_attach_to_a_port() -> None:
     board, port = os.openpty()
     with start(Target.named(serial_port=os.ttyname(port), baud=9600)) as device:
@@ -557,20 +548,16 @@ def test_attach_to_a_port() -> None:
     os.close(board)
 
 
-def test_who_else_reads_a_boards_port_is_said() -> None:
-    board, port = os.openpty()
-    path = os.ttyname(port)
-    command = ["sh", "-c", 'exec 3<"$0"; echo open; exec cat', path]
+def test_who_else_reads_a_boards_port_is_said(terminal: str) -> None:
+    command = ["sh", "-c", 'exec 3<"$0"; echo open; exec cat', terminal]
     with (
-        start(Target.named(serial_port=path)) as device,
+        start(Target.named(serial_port=terminal)) as device,
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other,
     ):
         assert other.stdout is not None
         assert other.stdout.readline() == "open\n"
         assert f"(pid {other.pid})" in str(device.diagnose(DeadlineError("nothing came")))
         other.communicate()
-    os.close(port)
-    os.close(board)
 
 
 @pytest.mark.parametrize(
